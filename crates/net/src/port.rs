@@ -9,7 +9,9 @@
 
 mod beside;
 mod counts;
+mod direct;
 mod faults;
+mod line;
 mod told;
 mod unused;
 
@@ -32,7 +34,9 @@ use congestlab_core::law::{Link, LinkConfig, LinkReport, LinkView, Series, Steer
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 use counts::delay;
 pub use counts::{PortCounts, PortStats, QueueDelay};
+pub use direct::Entry;
 use faults::Faults;
+use line::Line;
 
 /// Moment at which a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -316,23 +320,16 @@ pub struct Port {
     departure: Picos,
     /// Earliest deadline of law, steps, samples and measurement.
     timer: Picos,
-    busy_until: Picos,
-    delay: Picos,
-    /// End of the run.
-    to: Picos,
+    line: Line,
     arrived: u64,
-    started: u64,
-    started_bytes: u64,
-    delivered: u64,
     fingerprint: u64,
-    /// Size of the packet that began transmission last.
-    current: u16,
     /// Fixed rate, drop-tail, no law, no errors: an idle port passes the packet on unexamined.
     is_plain: bool,
-    /// Fixed rate, and one queue that nothing but its limit rules; a law hears of arrivals alone: packets wait unexamined.
+    /// Fixed rate, and one queue that nothing but its limit rules: packets wait unexamined but for a law, which hears of
+    /// departures where they are.
     is_simple: bool,
-    /// Plain and simple.
-    is_bare: bool,
+    /// Simple, and nothing happens on the wire: packets leave unexamined but for a law.
+    is_direct: bool,
     /// `parts.others` are there: packets wait in several queues.
     has_others: bool,
     /// Something looks at arrivals before the law does: [`Port::look_first`].
@@ -496,18 +493,12 @@ impl Port {
         Self {
             departure: NEVER,
             timer: parts.timer(),
-            busy_until: 0,
-            delay: config.delay,
-            to,
+            line: Line::new(config.delay, to),
             arrived: 0,
-            started: 0,
-            started_bytes: 0,
-            delivered: 0,
             fingerprint: MIX[0],
-            current: 0,
             is_plain,
             is_simple,
-            is_bare: is_plain && is_simple,
+            is_direct: is_simple && parts.faults.is_none() && parts.beside.is_none(),
             has_others,
             looks_first,
             is_special,
@@ -526,9 +517,16 @@ impl Port {
     }
 
     /// Serves all that comes before an arrival at `t`: departures at `t` or before, timers before `t`.
-    #[inline]
+    #[inline(always)]
     pub fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Output) {
-        if self.departure <= t || self.timer < t {
+        // In line, for there is mostly one to each arrival.
+        while self.departure <= t {
+            if self.departure > self.timer || !self.is_direct || out.watches() {
+                return self.serve(t, t, out);
+            }
+            self.depart_directly(self.departure, out);
+        }
+        if self.timer < t {
             self.serve(t, t, out);
         }
     }
@@ -544,40 +542,13 @@ impl Port {
     /// Takes a packet that arrives. The port must have been advanced to `now`.
     #[inline]
     pub fn arrive(&mut self, now: Picos, packet: Packet, out: &mut impl Output) {
-        if self.joins(now, &packet) {
-            self.join(now, &packet);
-        } else {
-            self.arrive_beside(now, packet, out);
+        match self.entry(now, &packet) {
+            Entry::Joins => self.join(now, &packet),
+            Entry::Passes | Entry::Examined => self.arrive_beside(now, packet, out),
         }
     }
 
-    /// True for a packet that waits in the queue of a busy port, as it is, and nobody but a law looks at it.
-    #[inline(always)]
-    pub fn joins(&self, now: Picos, packet: &Packet) -> bool {
-        self.is_simple
-            && (self.busy_until > now || !self.queue.is_empty())
-            && self.queue.fits(packet.size)
-            && !packet.shows_ttl()
-    }
-
-    /// Takes a packet that joins the queue, as [`Port::arrive`].
-    #[inline(always)]
-    pub fn join(&mut self, now: Picos, packet: &Packet) {
-        debug_assert!(self.departure > now && self.timer >= now, "events before the arrival were not served");
-        self.arrived += 1;
-        if !self.is_plain
-            && let Some(law) = &mut self.parts.law
-        {
-            law.on_arrival(nanos(now), packet);
-        }
-        self.mix_arrival(now, packet, Outcome::Accepted);
-        let waiting = self.queue.len();
-        self.begin_to_wait(now, waiting);
-        self.queue.push(packet).at = now;
-        self.meter.reach(waiting + 1);
-    }
-
-    /// Takes a packet that does not join, as [`Port::arrive`].
+    /// Takes a packet as [`Port::arrive`] does, and looks at it whatever it is.
     // Always: devices call it as well as links, which keep it in line at every hop all the same.
     #[inline(always)]
     pub fn arrive_beside(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
@@ -586,7 +557,7 @@ impl Port {
         if packet.shows_ttl() {
             packet.decrement_ttl();
         }
-        if self.is_plain && self.busy_until <= now && self.queue.is_empty() {
+        if self.is_plain && self.line.busy_until <= now && self.queue.is_empty() {
             self.mix_arrival(now, &packet, Outcome::Accepted);
             self.server.rest();
             self.transmit_plain(now, &mut packet, out);
@@ -601,15 +572,15 @@ impl Port {
     pub fn finish(&mut self, end: Picos) {
         let waiting = self.waiting();
         self.meter.note(end.max(self.meter.since), waiting);
-        let sent_bytes = self.sent_bytes(end);
-        let is_sending = self.busy_until > end && self.started > 0;
+        let sent_bytes = self.line.sent_bytes(end);
+        let is_sending = self.line.busy_until > end && self.line.started > 0;
         let parts = &mut *self.parts;
         let stats = &mut parts.stats;
         stats.arrived_packets = self.arrived;
-        stats.sent_packets = self.started - u64::from(is_sending);
-        stats.delivered_packets = self.delivered;
+        stats.sent_packets = self.line.started - u64::from(is_sending);
+        stats.delivered_packets = self.line.delivered;
         let waiting = waiting as u64;
-        stats.in_flight_end = waiting + self.started - self.delivered - stats.errors;
+        stats.in_flight_end = waiting + self.line.started - self.line.delivered - stats.errors;
         stats.queue_end_packets = waiting;
         stats.note_queue(self.meter.longest);
         stats.law = parts.law.as_deref().map(Link::report);
@@ -619,7 +590,7 @@ impl Port {
             stats.measured_bytes = sent_bytes - bytes;
             stats.queue_mean_packets = self.meter.mean();
             stats.queue_p95_packets = self.meter.percentile(95);
-            stats.queue_delay = delay(&self.waits, self.started - parts.early_started);
+            stats.queue_delay = delay(&self.waits, self.line.started - parts.early_started);
         } else {
             (stats.before, stats.measured_max_packets) = (stats.counts(), 0);
         }
@@ -660,7 +631,7 @@ impl Port {
     /// [`Port::set_free`] allows it. The rate of the service must be fixed.
     pub(crate) fn share(&mut self, frame: Frame) {
         self.server = Server::shared(self.rate(), frame);
-        (self.is_plain, self.is_simple, self.is_bare) = (false, false, false);
+        (self.is_plain, self.is_simple, self.is_direct) = (false, false, false);
         self.parts.stats.collisions = Some(0);
     }
 
@@ -693,7 +664,7 @@ impl Port {
     /// When the transmission that began last ends.
     #[inline]
     pub(crate) fn busy_until(&self) -> Picos {
-        self.busy_until
+        self.line.busy_until
     }
 
     /// Returns the number of packets that wait now.
@@ -764,14 +735,8 @@ impl Port {
     /// The first packet of the queues begins transmission, or is dropped.
     fn depart(&mut self, out: &mut impl Output) {
         let now = self.departure;
-        if self.is_bare
-            && let Some(mut packet) = self.queue.pop()
-        {
-            self.meter.note(now, self.queue.len() + 1);
-            self.waits.record(Duration((now - packet.at) / PS_PER_NS));
-            self.transmit_plain(now, &mut packet, out);
-            self.departure = if self.queue.is_empty() { NEVER } else { self.busy_until };
-            return;
+        if self.is_direct && !out.watches() {
+            return self.depart_directly(now, out);
         }
         let queue = self.next_queue(now);
         let mut first = self.pop(now, queue);
@@ -790,7 +755,7 @@ impl Port {
         self.waits.record(wait);
         self.transmit(now, packet, out);
         let is_last = self.queue.is_empty() && self.waiting() == 0;
-        self.departure = if is_last { NEVER } else { self.server.next_opening(self.busy_until) };
+        self.departure = if is_last { NEVER } else { self.server.next_opening(self.line.busy_until) };
     }
 
     /// The queue law decides on a packet that leaves.
@@ -832,7 +797,7 @@ impl Port {
     fn expire(&mut self, out: &mut impl Output) {
         let now = self.timer;
         let (backlog, waiting) = (self.backlog(), self.waiting());
-        let sent_bytes = self.sent_bytes(now);
+        let sent_bytes = self.line.sent_bytes(now);
         let parts = &mut *self.parts;
         // The new capacity first: an interval that ends as the rate steps looks ahead.
         if parts.step_at() <= now {
@@ -842,7 +807,11 @@ impl Port {
         }
         if parts.look_at() <= now {
             let waiting = Bytes(self.queue.bytes() + parts.others.bytes());
-            parts.follow(Counters { bytes: Bytes(self.started_bytes), packets: self.started, waiting });
+            parts.follow(Counters {
+                bytes: Bytes(self.line.started_bytes),
+                packets: self.line.started,
+                waiting,
+            });
         }
         if let Some(law) = &mut parts.queue_law
             && picos(law.next_deadline()) <= now
@@ -865,7 +834,7 @@ impl Port {
         if parts.from <= now {
             parts.from = NEVER;
             parts.measured_from = Some((now, sent_bytes));
-            let is_sending = self.busy_until > now && self.started > 0;
+            let is_sending = self.line.busy_until > now && self.line.started > 0;
             let stats = &mut parts.stats;
             stats.note_queue(self.meter.longest);
             stats.law = parts.law.as_deref().map(Link::report);
@@ -873,7 +842,7 @@ impl Port {
             stats.capacity = parts.follower.as_ref().map(|follower| follower.counts());
             stats.before = PortCounts {
                 arrived_packets: self.arrived,
-                sent_packets: self.started - u64::from(is_sending),
+                sent_packets: self.line.started - u64::from(is_sending),
                 errors: parts.early_errors,
                 ..stats.counts()
             };
@@ -885,7 +854,7 @@ impl Port {
             parts.bin_waits = self.waits.sum() - parts.sampled_waits;
             parts.sampled_waits = Duration(0);
             self.waits = Histogram::default();
-            parts.early_started = self.started;
+            parts.early_started = self.line.started;
         }
         if parts.next_sample <= now {
             out.event(
@@ -900,11 +869,11 @@ impl Port {
                         law.sample(&Waiting::new(&self.queue, &mut parts.others, &parts.service, now))
                     }),
                     collisions: parts.stats.collisions.map(|count| count - parts.sampled_collisions),
-                    started_packets: self.started - parts.sampled_started,
+                    started_packets: self.line.started - parts.sampled_started,
                     waits: self.waits.sum() - parts.sampled_waits + parts.bin_waits,
                 }),
             );
-            parts.sampled_started = self.started;
+            parts.sampled_started = self.line.started;
             (parts.sampled_waits, parts.bin_waits) = (self.waits.sum(), Duration(0));
             parts.sampled_collisions = parts.stats.collisions.unwrap_or(0);
             parts.stats.note_queue(self.meter.longest);
@@ -919,7 +888,7 @@ impl Port {
     /// An arrival that something has to look at: a law, a queue, an unusual service.
     fn arrive_examined(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
         let mut waiting = self.waiting();
-        let is_idle = waiting == 0 && self.busy_until <= now;
+        let is_idle = waiting == 0 && self.line.busy_until <= now;
         let waits = !is_idle || self.server.is_closed();
         let backlog = self.backlog();
         let parts = &mut *self.parts;
@@ -945,7 +914,7 @@ impl Port {
         }
         let has_law = parts.queue_law.is_some();
         let refusal = if has_law {
-            let idle_since = is_idle.then_some(self.busy_until);
+            let idle_since = is_idle.then_some(self.line.busy_until);
             let refusal = self.refusal(now, queue, packet, waits, idle_since, out);
             // Others may have been pushed out.
             waiting = self.waiting();
@@ -1036,7 +1005,7 @@ impl Port {
     fn begin_to_wait(&mut self, now: Picos, waiting: usize) {
         self.meter.note(now, waiting);
         if waiting == 0 {
-            self.departure = self.server.opening(now, self.busy_until);
+            self.departure = self.server.opening(now, self.line.busy_until);
         }
     }
 
@@ -1119,8 +1088,8 @@ impl Port {
         }
         let size = packet.size;
         let end = self.server.transmit_fixed(now, u32::from(size));
-        packet.at = self.begin(size, end);
-        self.delivered += u64::from(packet.at <= self.to);
+        packet.at = self.line.begin(size, end);
+        self.line.deliver(packet.at);
         out.sent(now, packet, false);
         out.deliver(packet);
     }
@@ -1137,7 +1106,7 @@ impl Port {
             out.event(now, PortEvent::Departed { packet: *packet });
         }
         let end = self.server.transmit(now, u32::from(size));
-        let at = self.begin(size, end);
+        let at = self.line.begin(size, end);
         let backlog = self.backlog();
         let parts = &mut *self.parts;
         if let Some(window) = parts.watches {
@@ -1154,31 +1123,16 @@ impl Port {
         out.sent(now, packet, is_lost);
         let at = packet.at;
         if !is_lost {
-            self.delivered += u64::from(at <= self.to);
+            self.line.deliver(at);
             out.deliver(packet);
             return;
         }
-        if at <= self.to {
+        if at <= self.line.to {
             parts.stats.errors += 1;
             parts.early_errors += u64::from(parts.from != NEVER && at <= parts.from);
             out.event(at, PortEvent::Errored { packet: *packet });
         }
         self.mix_arrival(now, packet, Outcome::Errored);
-    }
-
-    /// Counts a transmission of `size` bytes that ends at `end`; returns when it is at the far end.
-    #[inline]
-    fn begin(&mut self, size: u16, end: Picos) -> Picos {
-        self.busy_until = end;
-        self.current = size;
-        self.started += 1;
-        self.started_bytes += u64::from(size);
-        end.saturating_add(self.delay)
-    }
-
-    /// Bytes of the packets whose last bit left by `t`, when everything up to `t` is served.
-    fn sent_bytes(&self, t: Picos) -> u64 {
-        self.started_bytes - if self.busy_until > t { u64::from(self.current) } else { 0 }
     }
 
     #[inline]

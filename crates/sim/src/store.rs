@@ -80,6 +80,17 @@ impl Store {
         place
     }
 
+    /// Appends a packet that is in the store to a bucket that is not full; returns the new one.
+    #[inline]
+    pub(crate) fn push_copy(&mut self, bucket: &mut Bucket, from: Place) -> &mut Packet {
+        let place = bucket.cursor;
+        bucket.cursor = place.wrapping_add(1);
+        let packet = *self.get(from);
+        let to = &mut self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)];
+        *to = packet;
+        to
+    }
+
     #[cold]
     fn grow(&mut self) {
         let first = self.next.len() as u32;
@@ -129,6 +140,12 @@ impl Store {
     #[inline]
     pub(crate) fn get(&self, place: Place) -> &Packet {
         &self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)]
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, place: Place) -> &mut Packet {
+        &mut self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)]
     }
 
     /// The first `fill` packets of a chunk.

@@ -7,7 +7,7 @@
 //! global order to keep, and the result is the same for every `W` and on every number of threads.
 
 use congestlab_net::packet::{Packet, Picos};
-use congestlab_net::port::{Output, Outputs, Port, PortEvent};
+use congestlab_net::port::{Entry, Output, Outputs, Port, PortEvent};
 use congestlab_net::xcp_i::{Address, Neighbour, Way};
 
 use crate::arrivals::Arrivals;
@@ -23,7 +23,7 @@ use crate::prefetch::prefetch;
 use crate::router::Surroundings;
 use crate::share::HANDED;
 use crate::station::{Endpoint, Outbox, Record, Station};
-use crate::store::{Bucket, CHUNK, Chunk, Store, chunk_of, locate, ordinal, place};
+use crate::store::{Bucket, CHUNK, Chunk, Place, Store, chunk_of, locate, ordinal, place};
 use crate::{Progress, Span, Stop, Tap};
 
 /// Packets for hosts are gathered up to about this number. After as many, and after as many that come to a link, it is
@@ -155,8 +155,14 @@ impl Fabric<'_> {
 
     #[inline]
     fn packet(&self, ordinal: u64) -> &Packet {
+        self.store.get(self.place(ordinal))
+    }
+
+    /// Where the packet of an ordinal is.
+    #[inline]
+    fn place(&self, ordinal: u64) -> Place {
         let (index, slot) = locate(ordinal);
-        self.store.get(place(self.chunks[index].0, slot))
+        place(self.chunks[index].0, slot)
     }
 
     #[inline]
@@ -183,6 +189,22 @@ impl Fabric<'_> {
             true
         } else {
             self.deliver_first(packet, window)
+        }
+    }
+
+    /// Sends a packet on from where it is, as [`Fabric::deliver`]: it arrives at `at`.
+    #[inline(always)]
+    fn pass_on(&mut self, from: Place, at: Picos) {
+        let route = self.store.get(from).route + 1;
+        let window = at >> self.shift;
+        if self.leaves.get(route as usize) != Some(&true)
+            && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
+        {
+            let packet = self.store.push_copy(bucket, from);
+            (packet.at, packet.route) = (at, route);
+        } else {
+            let packet = Packet { at, route, ..*self.store.get(from) };
+            self.deliver_first(&packet, window);
         }
     }
 
@@ -847,6 +869,7 @@ impl<'a> Domain<'a> {
     }
 
     /// Runs a link to the end of the window.
+    #[inline(never)]
     fn run_link<const PROBED: bool>(&mut self, link: usize, end: Picos) {
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
         self.note(link, self.keys.len());
@@ -867,12 +890,19 @@ impl<'a> Domain<'a> {
             for &key in keys {
                 let now = begin + (key >> bits);
                 port.advance_to_arrival(now, &mut wire);
-                // It joins the queue from where it is, if nobody wants to see it.
-                let packet = wire.fabric.packet(key & ordinals);
-                if !PROBED && port.joins(now, packet) {
-                    port.join(now, packet);
-                } else {
-                    port.arrive_beside(now, *packet, &mut wire);
+                // It goes on from where it is, if nobody wants to see it.
+                let place = wire.fabric.place(key & ordinals);
+                let packet = wire.fabric.store.get_mut(place);
+                let entry = if PROBED { Entry::Examined } else { port.entry(now, packet) };
+                match entry {
+                    Entry::Joins => port.join(now, packet),
+                    Entry::Passes => {
+                        let at = port.pass(now, packet);
+                        if at <= wire.fabric.end {
+                            wire.fabric.pass_on(place, at);
+                        }
+                    }
+                    Entry::Examined => port.arrive_beside(now, *packet, &mut wire),
                 }
             }
         }

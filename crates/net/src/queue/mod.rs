@@ -4,16 +4,17 @@
 //! The packet in transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
 
 pub(crate) mod meter;
+mod ring;
 
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::random::{Probability, Stream};
 use crate::service::{PS_PER_S, Service};
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use congestlab_core::law::queue::{Chance, Draws, Queues};
 pub use congestlab_core::law::queue::{Discipline, Limit, Reason, Record, red, step, xcp_tcp};
 use congestlab_core::units::{Bytes, Duration};
+use ring::Ring;
 
 impl Draws for Stream {
     #[inline]
@@ -209,7 +210,7 @@ impl Others {
 /// A FIFO that knows its bytes and its limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo {
-    packets: VecDeque<Packet>,
+    packets: Ring,
     bytes: u64,
     /// Packets of low priority among them.
     low: u64,
@@ -224,11 +225,11 @@ impl Fifo {
             Limit::Bytes(bytes) => (u64::MAX, bytes),
             Limit::None => (u64::MAX, u64::MAX),
         };
-        Self { packets: VecDeque::new(), bytes: 0, low: 0, packets_max, bytes_max }
+        Self { packets: Ring::default(), bytes: 0, low: 0, packets_max, bytes_max }
     }
 
     pub(crate) fn for_each(&mut self, each: impl FnMut(&mut Packet)) {
-        self.packets.iter_mut().for_each(each);
+        self.packets.for_each(each);
     }
 
     #[inline]
@@ -260,17 +261,31 @@ impl Fifo {
         if is_low_priority(packet) {
             self.low += 1;
         }
-        self.packets.push_back_mut(*packet)
+        self.packets.push(packet)
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
+        let packet = *self.call()?.0;
+        self.release();
+        Some(packet)
+    }
+
+    /// Counts the first packet out, which stays where it is until [`Fifo::release`]; with the bytes that wait behind it.
+    #[inline]
+    pub(crate) fn call(&mut self) -> Option<(&mut Packet, Bytes)> {
+        let packet = self.packets.front_mut()?;
         self.bytes -= u64::from(packet.size);
-        if is_low_priority(&packet) {
+        if is_low_priority(packet) {
             self.low -= 1;
         }
-        Some(packet)
+        Some((packet, Bytes(self.bytes)))
+    }
+
+    /// The first packet has left.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.packets.release();
     }
 
     /// True if pushing out low-priority packets would make room for `size` bytes.
@@ -296,7 +311,7 @@ impl Fifo {
 
     fn push_out(&mut self) -> Option<Packet> {
         let newest = self.packets.iter().rposition(is_low_priority)?;
-        let packet = self.packets.remove(newest)?;
+        let packet = self.packets.remove(newest);
         self.bytes -= u64::from(packet.size);
         self.low -= 1;
         Some(packet)
