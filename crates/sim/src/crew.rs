@@ -33,6 +33,13 @@ pub(crate) struct Rule {
     pub(crate) patience: u64,
     /// Meetings until it is first asked whether the work is shared as was expected; then twice as many, and so on.
     pub(crate) look: u64,
+    /// Packets that a meeting could take off one thread at least, or it is not counted in this.
+    pub(crate) busy: u64,
+    /// Percent of all by which one half of that time may have more than the other: what grows or ends is not learned, since
+    /// packets that were sent have yet to come to others.
+    pub(crate) steady: u64,
+    /// Percent by which it has more where the work has but begun: the next look takes no longer.
+    pub(crate) begun: u64,
     /// Percent of what it was to have, from which on the busiest has too much.
     pub(crate) uneven: u64,
     /// Percent of what a second costs, at most, for which it is shared anew.
@@ -43,8 +50,19 @@ pub(crate) struct Rule {
 
 /// A packet takes 20 ns or more; a meeting 1 µs among threads that are awake, 10 to 50 µs where one
 /// has to be woken.
-pub(crate) const RULE: Rule =
-    Rule { stretch: 64, attempt: 2000, stay: 1500, patience: 2, look: 16, uneven: 110, better: 95, hosts: 1 };
+pub(crate) const RULE: Rule = Rule {
+    stretch: 64,
+    attempt: 2000,
+    stay: 1500,
+    patience: 2,
+    look: 16,
+    busy: 1500,
+    steady: 2,
+    begun: 10,
+    uneven: 110,
+    better: 95,
+    hosts: 1,
+};
 
 /// The end of a leg of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,18 +100,33 @@ pub(crate) struct Tally {
     spared: u64,
     /// Work that the busiest thread was to have, of all that there is.
     expected: (u64, u64),
-    /// Meetings until it is asked whether it was so, those since, and what the busiest had of all.
+    /// Meetings until it is asked whether it was so, those since, and what the busiest had of all in each half of them.
     look: u64,
     seen: u64,
-    had: (u64, u64),
+    had: [(u64, u64); 2],
+    /// What was counted is no longer so.
+    forgets: bool,
 }
 
 impl Tally {
     fn new(rule: Rule, share: Option<&Share>, is_shared: bool, each: u64, stretch: u64, look: u64) -> Self {
         let threads = share.map_or(1, |share| share.plan.domains()) as u64;
         let expected = share.map_or((1, 1), |share| share.expected);
-        let (meetings, spared, seen, had) = (0, 0, 0, (0, 0));
-        Self { rule, threads, is_shared, each, stretch, meetings, spared, expected, look, seen, had }
+        let (meetings, spared, seen, had) = (0, 0, 0, [(0, 0); 2]);
+        Self {
+            rule,
+            threads,
+            is_shared,
+            each,
+            stretch,
+            meetings,
+            spared,
+            expected,
+            look,
+            seen,
+            had,
+            forgets: false,
+        }
     }
 
     /// For a leg that never turns.
@@ -109,7 +142,9 @@ impl Tally {
         let busiest = if self.is_shared { meeting.most } else { meeting.packets / self.threads };
         self.meetings += self.each;
         self.spared += meeting.packets - busiest;
-        if self.meetings >= self.stretch {
+        // They only add up: where a stretch would have enough whatever comes, one alone does not wait for its end.
+        let is_plenty = !self.is_shared && self.spared >= self.stretch.saturating_mul(self.rule.attempt);
+        if self.meetings >= self.stretch || is_plenty {
             let spared = self.spared / self.meetings;
             // Patience is over once and for all.
             (self.meetings, self.spared, self.stretch) = (0, 0, self.rule.stretch);
@@ -122,17 +157,31 @@ impl Tally {
         (self.is_shared && self.is_uneven(meeting)).then_some(Turn::Shared)
     }
 
-    /// True if it is time to look, and the busiest thread had more than its part.
+    /// True if what was counted before the last meeting is no longer so.
+    pub(crate) fn forgets(&mut self) -> bool {
+        std::mem::take(&mut self.forgets)
+    }
+
+    /// True if it is time to look, and the busiest thread had more than its part, in a time that says how it will be.
     fn is_uneven(&mut self, meeting: &Meeting) -> bool {
-        self.had = (self.had.0 + meeting.longest, self.had.1 + meeting.work);
+        if meeting.packets - meeting.packets / self.threads < self.rule.busy {
+            return false;
+        }
+        let half = &mut self.had[usize::from(2 * self.seen >= self.look)];
+        *half = (half.0 + meeting.longest, half.1 + meeting.work);
         self.seen += 1;
         if self.seen < self.look {
             return false;
         }
+        let [before, since] = std::mem::take(&mut self.had);
         let [had, of, expected, all] =
-            [self.had.0, self.had.1, self.expected.0, self.expected.1].map(u128::from);
-        (self.seen, self.had, self.look) = (0, (0, 0), 2 * self.look);
-        had * all * 100 > u128::from(self.rule.uneven) * expected * of
+            [before.0 + since.0, before.1 + since.1, self.expected.0, self.expected.1].map(u128::from);
+        let change = u128::from(before.1.abs_diff(since.1)) * 100;
+        let [steady, begun, uneven] = [self.rule.steady, self.rule.begun, self.rule.uneven].map(u128::from);
+        self.seen = 0;
+        self.look *= if change < begun * of { 2 } else { 1 };
+        self.forgets = change > steady * of;
+        !self.forgets && had * all * 100 > uneven * expected * of
     }
 }
 
@@ -193,6 +242,7 @@ pub(crate) fn run(
         }
         elements.reached = Picos::MAX;
         let mut load = vec![0_u64; here.nodes()];
+        let counted_from = domains[0].counted_from;
         for domain in domains {
             packets += domain.packets;
             load.iter_mut().zip(&domain.load).for_each(|(sum, load)| *sum += load);
@@ -209,10 +259,12 @@ pub(crate) fn run(
             Ending::Turn(turn, at) => (turn, at),
         };
         match turn {
-            Turn::Alone => until_attempt *= rule.patience,
+            Turn::Alone => (until_attempt, until_look) = (until_attempt * rule.patience, rule.look),
+            // One that is alone leaves it for what has just begun, which says little.
+            Turn::Shared if !is_shared => {}
             Turn::Shared => {
-                until_look *= if is_shared { 2 } else { 1 };
-                let seconds = (at - from).max(1);
+                until_look *= 2;
+                let seconds = (at - counted_from).max(1);
                 load.iter_mut().for_each(|load| *load = share::in_a_second(*load, seconds));
                 load[hosts.clone()].iter_mut().for_each(|load| *load *= rule.hosts);
                 share = share.map(|share| better(network, (threads, divisor), share, &load, rule));
@@ -281,7 +333,11 @@ fn run_in_turn(
         for domain in domains.iter_mut() {
             reached = domain.run_epoch(meeting.first);
         }
-        if let Some(turn) = tally.turns(&meeting) {
+        let turn = tally.turns(&meeting);
+        if tally.forgets() {
+            domains.iter_mut().for_each(Domain::forget);
+        }
+        if let Some(turn) = turn {
             // They have yet to tell of it.
             let meeting = Meeting::of(domains.iter_mut().map(Domain::post).collect::<Vec<_>>().into_iter());
             counted.add(reached, domains, &meeting.expect("a plan has a domain"));
@@ -364,7 +420,8 @@ pub(crate) mod tests {
             let hands = Hands(thread::current().id(), Mutex::default());
             let restless = Rule { stretch: 3, attempt: 0, stay: u64::MAX, patience: 1, hosts: BUSY, ..RULE };
             // Every other one is shared anew before it leaves threads, however that is.
-            let restless = Rule { look: 1 + seed % 2, uneven: 0, better: 10_000 * (seed % 2), ..restless };
+            let restless = Rule { look: 1 + seed % 2, busy: 0, steady: 100, ..restless };
+            let restless = Rule { uneven: 0, better: 10_000 * (seed % 2), ..restless };
             let got = outcome(&model, threads, restless, Some(&hands), None);
             assert_eq!(got.fingerprint, expected.fingerprint, "seed {seed}");
             assert!(got == expected, "seed {seed}: equal fingerprint, but not equal");

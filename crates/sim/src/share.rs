@@ -116,8 +116,7 @@ impl Share {
                 loads[usize::from(self.plan.home[part])] += load;
             }
         }
-        let total = loads.iter().sum();
-        self.expected = (self.spread.with_handed(network, load, &loads), total);
+        self.expected = self.spread.with_handed(network, load, &loads);
     }
 
     /// Instructions that a second costs: the busiest thread's part, and meetings.
@@ -177,14 +176,15 @@ impl Spread {
             total,
         };
         let mut loads = spread.place(&set, &sets, &weight, threads);
-        let mut longest = spread.with_handed(network, load, &loads);
+        let mut with_handed = spread.with_handed(network, load, &loads);
         // Neighbours together may be less even, but hand less over.
         let mut ordered = spread.clone();
         let in_order = ordered.line_up(network, &set, &weight, even, threads);
         let of_ordered = ordered.with_handed(network, load, &in_order);
-        if of_ordered < longest {
-            (spread, loads, longest) = (ordered, in_order, of_ordered);
+        if of_ordered.0 < with_handed.0 {
+            (spread, loads, with_handed) = (ordered, in_order, of_ordered);
         }
+        let longest = with_handed.0;
         // Groups whose hosts can live anywhere, and do too much to be moved as they are.
         let free = |group: usize| {
             [0, 1].map(|end| network.links + 2 * group + end).map(|n| (n, members[set[n]] == 1))
@@ -198,7 +198,7 @@ impl Spread {
             .filter(|&(weight, _)| weight > even / 16)
             .collect();
         if longest <= even + even / 20 || groups.is_empty() {
-            return spread.settle(loads, longest);
+            return spread.settle(loads, with_handed);
         }
         groups.sort_by_key(|&(weight, group)| (Reverse(weight), group));
         let whole = spread.clone();
@@ -224,11 +224,11 @@ impl Spread {
                     .for_each(|&(node, _)| spread.home[node] = home);
             }
         }
-        let cut_longest = spread.with_handed(network, load, &cut_loads);
-        if cut_longest >= longest - longest / 20 {
-            return whole.settle(loads, longest);
+        let of_cut = spread.with_handed(network, load, &cut_loads);
+        if of_cut.0 >= longest - longest / 20 {
+            return whole.settle(loads, with_handed);
         }
-        spread.settle(cut_loads, cut_longest)
+        spread.settle(cut_loads, of_cut)
     }
 
     /// Puts each set of nodes on the thread that has least to do. Returns what each has.
@@ -275,8 +275,8 @@ impl Spread {
         loads
     }
 
-    /// The most that a thread has to do, with what it hands over and takes.
-    fn with_handed(&self, network: &Network, load: &[u64], loads: &[u64]) -> u64 {
+    /// The most that a thread has to do, with what it hands over and takes, and what all have.
+    fn with_handed(&self, network: &Network, load: &[u64], loads: &[u64]) -> (u64, u64) {
         let mut loads = loads.to_vec();
         let home = |node: usize, part: usize| {
             let parts = network.group_of(node).filter(|_| self.is_free[node]).map(|group| &self.parts[group]);
@@ -303,7 +303,7 @@ impl Spread {
                 }
             }
         }
-        loads.into_iter().max().unwrap_or(0)
+        (loads.iter().max().copied().unwrap_or(0), loads.iter().sum())
     }
 
     /// Fills threads up to `level` with the flows of a group, each with a range.
@@ -325,7 +325,7 @@ impl Spread {
     }
 
     /// Threads that have nothing to do are none.
-    fn settle(mut self, loads: Vec<u64>, longest: u64) -> Self {
+    fn settle(mut self, loads: Vec<u64>, (longest, total): (u64, u64)) -> Self {
         let mut number = 0;
         let numbers: Vec<u16> = loads
             .iter()
@@ -337,7 +337,7 @@ impl Spread {
         self.home.iter_mut().for_each(|home| *home = numbers[usize::from(*home)]);
         self.parts.iter_mut().flatten().for_each(|(_, home)| *home = numbers[usize::from(*home)]);
         self.threads = usize::from(number.max(1));
-        self.longest = longest;
+        (self.longest, self.total) = (longest, total);
         self
     }
 

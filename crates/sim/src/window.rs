@@ -587,8 +587,9 @@ pub(crate) struct Domain<'a> {
     reached: Picos,
     /// Packets that reached an element so far.
     pub(crate) packets: u64,
-    /// Work done so far by each node, and by all of them, in instructions.
+    /// Work done by each node since a time, and by all of them so far, in instructions.
     pub(crate) load: Vec<u64>,
+    pub(crate) counted_from: Picos,
     pub(crate) work: u64,
     /// Packets and instructions that others were told of.
     told: (u64, u64),
@@ -640,6 +641,7 @@ impl<'a> Domain<'a> {
             reached: from,
             packets: 0,
             load: vec![0; network.nodes()],
+            counted_from: from,
             work: 0,
             told: (0, 0),
             keys: Vec::new(),
@@ -1083,6 +1085,12 @@ impl<'a> Domain<'a> {
         self.reached
     }
 
+    /// Counts the work of nodes from now on.
+    pub(crate) fn forget(&mut self) {
+        self.load.fill(0);
+        self.counted_from = self.reached;
+    }
+
     /// The time and the packets that it has come to.
     pub(crate) fn progress(&self) -> Progress {
         Progress { at: self.fabric.window << self.fabric.shift, packets: self.packets }
@@ -1111,7 +1119,11 @@ impl<'a> Domain<'a> {
             });
             let reached = self.run_epoch(meeting.first);
             progress(self.progress());
-            if let Some(turn) = tally.turns(&meeting) {
+            let turn = tally.turns(&meeting);
+            if tally.forgets() {
+                self.forget();
+            }
+            if let Some(turn) = turn {
                 return Ending::Turn(turn, reached);
             }
         }
