@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-use congestlab_net::packet::Packet;
-
 use crate::calendar::Window;
+use crate::mail::Mail;
 
 /// Looks for the others this often before it sleeps: a barrier that only spins collapses as soon as
 /// there are fewer free cores than threads (docs/design/engine.md 2.6).
@@ -19,7 +18,7 @@ struct Board {
     work: Vec<AtomicU64>,
     stop: AtomicBool,
     /// Mail by receiver, then by sender.
-    mail: Vec<Vec<Mutex<Vec<Packet>>>>,
+    mail: Vec<Vec<Mutex<Mail>>>,
 }
 
 /// The words of a thread at a meeting.
@@ -97,7 +96,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Posts what a thread has to say and its mail; waits for the others. `None` if the run is to stop.
-    pub(crate) fn meet(&self, id: usize, post: Post, outboxes: &mut [Vec<Packet>]) -> Option<Meeting> {
+    pub(crate) fn meet(&self, id: usize, post: Post, outboxes: &mut [Mail]) -> Option<Meeting> {
         if self.threads == 1 {
             return Meeting::of(core::iter::once(post)).filter(|_| !self.stop.load(Ordering::Relaxed));
         }
@@ -123,13 +122,13 @@ impl<'a> Exchange<'a> {
     }
 
     /// Takes the mail of the last meeting, in the order of its senders.
-    pub(crate) fn receive(&self, id: usize, mut take: impl FnMut(Packet)) {
+    pub(crate) fn receive(&self, id: usize, mut take: impl FnMut(&mut Mail)) {
         if self.threads == 1 {
             return;
         }
         let round = self.rounds[id].load(Ordering::Relaxed) - 1;
         for mail in &self.boards[round as usize % 2].mail[id] {
-            mail.lock().expect("no thread panics with mail in hand").drain(..).for_each(&mut take);
+            take(&mut mail.lock().expect("no thread panics with mail in hand"));
         }
     }
 

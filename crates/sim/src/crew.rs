@@ -325,9 +325,9 @@ fn run_in_turn(
         }
         for from in 0..domains.len() {
             for to in (0..domains.len()).filter(|&to| to != from) {
-                let mail = std::mem::take(domains[from].mail(to));
-                domains[to].was_handed(mail.len() as u64);
-                mail.iter().for_each(|packet| domains[to].take_in(packet));
+                let mut mail = std::mem::take(domains[from].mail(to));
+                domains[to].receive(&mut mail);
+                *domains[from].mail(to) = mail;
             }
         }
         for domain in domains.iter_mut() {

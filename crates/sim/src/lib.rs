@@ -65,6 +65,7 @@ mod elements;
 mod flows;
 pub mod headers;
 mod hosts;
+mod mail;
 pub mod model;
 mod network;
 pub mod outcome;

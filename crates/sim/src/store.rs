@@ -57,12 +57,14 @@ pub(crate) struct Store {
     chunks: Vec<Box<Chunk>>,
     /// Chunk that follows in its bucket, or in the list of free ones.
     next: Vec<u32>,
+    /// Packets in each chunk that another follows in its bucket.
+    fill: Vec<u32>,
     free: u32,
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self { chunks: Vec::new(), next: Vec::new(), free: NONE }
+        Self { chunks: Vec::new(), next: Vec::new(), fill: Vec::new(), free: NONE }
     }
 }
 
@@ -99,6 +101,7 @@ impl Store {
             "more packets in flight than the store can number"
         );
         self.chunks.extend((0..GROWTH).map(|_| Box::new([Packet::default(); CHUNK])));
+        self.fill.resize(self.chunks.len(), CHUNK as u32);
         self.link(first, first + GROWTH);
     }
 
@@ -115,7 +118,19 @@ impl Store {
         } else {
             self.next[bucket.tail().0 as usize] = chunk;
         }
+        self.fill[chunk as usize] = CHUNK as u32;
         bucket.cursor = chunk << CHUNK_BITS;
+    }
+
+    /// Appends a full chunk, and gives an empty one for it.
+    pub(crate) fn exchange(&mut self, bucket: &mut Bucket, full: &mut Box<Chunk>) {
+        if !bucket.is_full() {
+            let (tail, fill) = bucket.tail();
+            self.fill[tail as usize] = fill;
+        }
+        self.extend(bucket);
+        self.swap(bucket.cursor >> CHUNK_BITS, full);
+        bucket.cursor += CHUNK as u32;
     }
 
     /// Size of all chunks.
@@ -168,7 +183,7 @@ impl Store {
         let (tail, fill) = bucket.tail();
         let mut chunk = bucket.head;
         while chunk != tail {
-            chunks.push((chunk, CHUNK as u32));
+            chunks.push((chunk, self.fill[chunk as usize]));
             chunk = self.next[chunk as usize];
         }
         chunks.push((tail, fill));
@@ -238,6 +253,27 @@ mod tests {
             store.take_back(b);
         }
         assert_eq!(store.chunks.len(), GROWTH as usize, "chunks are used again");
+    }
+
+    #[test]
+    fn a_chunk_that_is_exchanged_comes_after_what_was_pushed_before() {
+        let (mut store, mut bucket) = (Store::default(), Bucket::default());
+        let (mut chunk, mut expected) = (Box::new([Packet::default(); CHUNK]), Vec::new());
+        for round in 0..9 {
+            chunk.iter_mut().zip(1000 * round..).for_each(|(packet, seq)| packet.seq = seq);
+            expected.extend(chunk.iter().map(|packet| packet.seq));
+            store.exchange(&mut bucket, &mut chunk);
+            // As many as a chunk holds, or some, or none.
+            for seq in (1000 * round + 100..).take(round as usize % 3 * CHUNK / 2) {
+                store.push(&mut bucket, &Packet { seq, ..Packet::default() });
+                expected.push(seq);
+            }
+        }
+        assert_eq!(contents(&store, &bucket), expected);
+        store.take_back(bucket);
+        let mut again = Bucket::default();
+        (0..100).for_each(|seq| _ = store.push(&mut again, &Packet { seq, ..Packet::default() }));
+        assert_eq!(contents(&store, &again), (0..100).collect::<Vec<_>>());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::crew::{Ending, Tally};
 use crate::device::Device;
 use crate::elements::{Elements, note_port_event};
 use crate::hosts::{Crowd, Host, Hosts};
+use crate::mail::Mail;
 use crate::network::{Class, Hop, Network, Node};
 use crate::plan::Plan;
 use crate::prefetch::prefetch;
@@ -70,15 +71,15 @@ struct Fabric<'a> {
     /// Bit `rank`: the node has something to do in this window.
     active: Vec<u64>,
     /// Packets for other threads.
-    outboxes: Vec<Vec<Packet>>,
+    outboxes: Vec<Mail>,
     /// The first window that any of them reaches.
     outgoing: Window,
     /// Packets from other threads and for them, up to the last meeting.
     handed: u64,
     /// Flows of the class of senders that was served last that are over.
     over: Vec<u32>,
-    /// For each place in the table of routes: it is on another thread. Empty if there is none.
-    leaves: Vec<bool>,
+    /// For each place in the table of routes: the thread where it is. Empty if there is but one.
+    home: Vec<u16>,
     packet_hops: u64,
     /// Events after this time are not simulated.
     end: Picos,
@@ -101,8 +102,8 @@ impl<'a> Fabric<'a> {
         // Most timers are near too; what is not, the calendar keeps apart.
         let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
         let domains = plan.domains();
-        let is_away = |hop: &Hop| usize::from(plan.home[network.node_of(*hop)]) != id;
-        let leaves = if domains > 1 { network.routes.iter().map(is_away).collect() } else { Vec::new() };
+        let home_of = |hop: &Hop| plan.home[network.node_of(*hop)];
+        let home = if domains > 1 { network.routes.iter().map(home_of).collect() } else { Vec::new() };
         Self {
             network,
             plan,
@@ -117,11 +118,11 @@ impl<'a> Fabric<'a> {
             inbox: vec![Vec::new(); network.nodes()],
             pending: vec![Vec::new(); network.classes.len()],
             active: vec![0; network.nodes().div_ceil(64)],
-            outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
+            outboxes: if domains > 1 { (0..domains).map(|_| Mail::default()).collect() } else { Vec::new() },
             outgoing: Window::MAX,
             handed: 0,
             over: Vec::new(),
-            leaves,
+            home,
             packet_hops: 0,
             end: run.end,
             record: Record::new(run),
@@ -181,10 +182,13 @@ impl Fabric<'_> {
     #[inline]
     fn deliver(&mut self, packet: &Packet) -> bool {
         let window = packet.at >> self.shift;
-        // Most packets join others in a window to come.
-        if self.leaves.get(packet.route as usize) != Some(&true)
-            && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
+        if let Some(&home) = self.home.get(packet.route as usize)
+            && home != self.id
         {
+            return self.send_away(home, packet, window);
+        }
+        // Most packets join others in a window to come.
+        if let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full()) {
             self.store.push(bucket, packet);
             true
         } else {
@@ -197,15 +201,19 @@ impl Fabric<'_> {
     fn pass_on(&mut self, from: Place, at: Picos) {
         let route = self.store.get(from).route + 1;
         let window = at >> self.shift;
-        if self.leaves.get(route as usize) != Some(&true)
+        let away = self.home.get(route as usize).filter(|&&home| home != self.id).copied();
+        if away.is_none()
             && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
         {
             let packet = self.store.push_copy(bucket, from);
             (packet.at, packet.route) = (at, route);
-        } else {
-            let packet = Packet { at, route, ..*self.store.get(from) };
-            self.deliver_first(&packet, window);
+            return;
         }
+        let packet = Packet { at, route, ..*self.store.get(from) };
+        match away {
+            Some(home) => self.send_away(home, &packet, window),
+            None => self.deliver_first(&packet, window),
+        };
     }
 
     #[inline(never)]
@@ -214,14 +222,30 @@ impl Fabric<'_> {
             return self.deliver_now(packet);
         }
         debug_assert!(window > self.window, "a packet arrives in a window that is over");
-        if self.leaves.get(packet.route as usize) == Some(&true) {
-            let home = self.plan.home[self.node_of(packet.route)];
-            self.outgoing = self.outgoing.min(window);
-            self.outboxes[usize::from(home)].push(*packet);
-        } else {
-            self.store.push(self.packets.slot(window), packet);
-        }
+        self.store.push(self.packets.slot(window), packet);
         self.goes_on()
+    }
+
+    /// A packet goes to another thread.
+    #[inline(never)]
+    fn send_away(&mut self, home: u16, packet: &Packet, window: Window) -> bool {
+        if !self.outboxes[usize::from(home)].push(window, packet) {
+            return true;
+        }
+        self.outgoing = self.outgoing.min(window);
+        self.goes_on()
+    }
+
+    /// Takes the packets of another thread.
+    fn receive(&mut self, mail: &mut Mail) {
+        for sheet in mail.take() {
+            self.handed += sheet.packets().len() as u64;
+            if sheet.is_full() {
+                self.store.exchange(self.packets.slot(sheet.window), &mut sheet.chunk);
+            } else {
+                sheet.packets().iter().for_each(|packet| self.take_in(packet));
+            }
+        }
     }
 
     /// A packet that comes from elsewhere.
@@ -1015,7 +1039,9 @@ impl<'a> Domain<'a> {
 
     /// Adds the packets that are on their way from here to others to `packets`.
     pub(crate) fn unload_mail(&mut self, packets: &mut Vec<Packet>) {
-        self.fabric.outboxes.iter_mut().for_each(|outbox| packets.append(outbox));
+        for sheet in self.fabric.outboxes.iter_mut().flat_map(Mail::take) {
+            packets.extend_from_slice(sheet.packets());
+        }
     }
 
     /// Gives everything back but the packets that are on their way.
@@ -1052,14 +1078,14 @@ impl<'a> Domain<'a> {
     }
 
     /// Mail for another thread.
-    pub(crate) fn mail(&mut self, to: usize) -> &mut Vec<Packet> {
+    pub(crate) fn mail(&mut self, to: usize) -> &mut Mail {
         &mut self.fabric.outboxes[to]
     }
 
     /// The words of this thread at a meeting.
     pub(crate) fn post(&mut self) -> Post {
         let fabric = &mut self.fabric;
-        let handed = fabric.handed + fabric.outboxes.iter().map(|outbox| outbox.len() as u64).sum::<u64>();
+        let handed = fabric.handed + fabric.outboxes.iter().map(Mail::packets).sum::<u64>();
         fabric.handed = 0;
         let first = fabric.first().min(std::mem::replace(&mut fabric.outgoing, Window::MAX));
         let before = std::mem::replace(&mut self.told, (self.packets, self.work));
@@ -1067,9 +1093,9 @@ impl<'a> Domain<'a> {
         Post { first, packets: self.packets - before.0, work }
     }
 
-    /// Packets that others handed over.
-    pub(crate) fn was_handed(&mut self, packets: u64) {
-        self.fabric.handed += packets;
+    /// Takes mail of another thread.
+    pub(crate) fn receive(&mut self, mail: &mut Mail) {
+        self.fabric.receive(mail);
     }
 
     /// Runs to the end of the epoch that a window is in, or of the run. Returns the time.
@@ -1113,10 +1139,7 @@ impl<'a> Domain<'a> {
             if meeting.first > last {
                 return Ending::Complete;
             }
-            exchange.receive(id, |packet| {
-                self.fabric.handed += 1;
-                self.fabric.take_in(&packet);
-            });
+            exchange.receive(id, |mail| self.fabric.receive(mail));
             let reached = self.run_epoch(meeting.first);
             progress(self.progress());
             let turn = tally.turns(&meeting);

@@ -1,0 +1,85 @@
+//! Packets that go from one thread to another, by window.
+//!
+//! They travel in chunks like those of a [`Store`](crate::store::Store), which takes a full one as it is and gives an empty one
+//! for it: nobody copies its packets. The empty ones go back with the mail, so that either side has as many as before.
+
+use congestlab_net::packet::Packet;
+
+use crate::calendar::Window;
+use crate::store::{CHUNK, Chunk};
+
+/// So many windows are open at once; more than that begin new sheets where those before have room.
+const OPEN: usize = 64;
+
+/// Packets of one window.
+#[derive(Debug)]
+pub(crate) struct Sheet {
+    pub(crate) window: Window,
+    fill: u32,
+    pub(crate) chunk: Box<Chunk>,
+}
+
+impl Sheet {
+    pub(crate) fn packets(&self) -> &[Packet] {
+        &self.chunk[..self.fill as usize]
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.fill as usize == CHUNK
+    }
+}
+
+/// Packets of one thread for another, in the order in which they were sent to each window.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    /// First those with packets, then empty ones.
+    sheets: Vec<Sheet>,
+    used: usize,
+    /// By window, modulo so many: the last sheet that was begun.
+    open: Vec<u32>,
+}
+
+impl Mail {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Number of packets.
+    pub(crate) fn packets(&self) -> u64 {
+        self.sheets[..self.used].iter().map(|sheet| u64::from(sheet.fill)).sum()
+    }
+
+    /// Adds a packet for a window. Says whether it begins a sheet.
+    #[inline]
+    pub(crate) fn push(&mut self, window: Window, packet: &Packet) -> bool {
+        let open = self.open.get(window as usize % OPEN).map_or(0, |&open| open as usize);
+        let sheet = self.sheets[..self.used].get_mut(open);
+        if let Some(sheet) = sheet.filter(|sheet| sheet.window == window && !sheet.is_full()) {
+            sheet.chunk[sheet.fill as usize % CHUNK] = *packet;
+            sheet.fill += 1;
+            return false;
+        }
+        self.begin(window).chunk[0] = *packet;
+        true
+    }
+
+    /// A sheet with room for its first packet, which counts already.
+    #[inline(never)]
+    fn begin(&mut self, window: Window) -> &mut Sheet {
+        if self.used == self.sheets.len() {
+            self.sheets.push(Sheet { window, fill: 0, chunk: Box::new([Packet::default(); CHUNK]) });
+        }
+        self.open.resize(OPEN, 0);
+        self.open[window as usize % OPEN] = self.used as u32;
+        let sheet = &mut self.sheets[self.used];
+        self.used += 1;
+        (sheet.window, sheet.fill) = (window, 1);
+        sheet
+    }
+
+    /// Hands all sheets over. They stay, for other packets.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = &mut Sheet> {
+        let used = std::mem::take(&mut self.used);
+        self.sheets[..used].iter_mut()
+    }
+}
