@@ -4,6 +4,8 @@
 //! hold few packets (docs/design/engine.md 7, pitfalls 1 and 2). Chunks of 2 KiB do neither. Each is in a box of its own, so
 //! that who gives its packets out can hold it meanwhile.
 
+use std::hint::black_box;
+
 use congestlab_net::packet::Packet;
 
 /// Packets in a chunk; a power of two.
@@ -100,6 +102,8 @@ impl Store {
             first <= (NONE >> CHUNK_BITS) - 2 * GROWTH,
             "more packets in flight than the store can number"
         );
+        // An allocator that asks the system for every few kilobytes, as glibc's does on all threads but the first, asks once.
+        drop(black_box(Vec::<Chunk>::with_capacity(GROWTH as usize + 2)));
         self.chunks.extend((0..GROWTH).map(|_| Box::new([Packet::default(); CHUNK])));
         self.fill.resize(self.chunks.len(), CHUNK as u32);
         self.link(first, first + GROWTH);
