@@ -6,7 +6,7 @@
 use congestlab_net::packet::Packet;
 
 use crate::calendar::Window;
-use crate::store::{CHUNK, Chunk};
+use crate::store::{CHUNK, Chunk, Store};
 
 /// So many windows are open at once; more than that begin new sheets where those before have room.
 const OPEN: usize = 64;
@@ -49,9 +49,9 @@ impl Mail {
         self.sheets[..self.used].iter().map(|sheet| u64::from(sheet.fill)).sum()
     }
 
-    /// Adds a packet for a window. Says whether it begins a sheet.
+    /// Adds a packet for a window. Says whether it begins a sheet, with a chunk of the store.
     #[inline]
-    pub(crate) fn push(&mut self, window: Window, packet: &Packet) -> bool {
+    pub(crate) fn push(&mut self, window: Window, packet: &Packet, store: &mut Store) -> bool {
         let open = self.open.get(window as usize % OPEN).map_or(0, |&open| open as usize);
         let sheet = self.sheets[..self.used].get_mut(open);
         if let Some(sheet) = sheet.filter(|sheet| sheet.window == window && !sheet.is_full()) {
@@ -59,13 +59,13 @@ impl Mail {
             sheet.fill += 1;
             return false;
         }
-        self.begin(window).chunk[0] = *packet;
+        self.begin(window, store).chunk[0] = *packet;
         true
     }
 
     /// A sheet with room for its first packet, which counts already.
     #[inline(never)]
-    fn begin(&mut self, window: Window) -> &mut Sheet {
+    fn begin(&mut self, window: Window, store: &mut Store) -> &mut Sheet {
         if self.used == self.sheets.len() {
             self.sheets.push(Sheet { window, fill: 0, chunk: Box::new([Packet::default(); CHUNK]) });
         }
@@ -74,6 +74,7 @@ impl Mail {
         let sheet = &mut self.sheets[self.used];
         self.used += 1;
         (sheet.window, sheet.fill) = (window, 1);
+        store.warm(&mut sheet.chunk);
         sheet
     }
 

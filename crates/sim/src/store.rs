@@ -62,11 +62,13 @@ pub(crate) struct Store {
     /// Packets in each chunk that another follows in its bucket.
     fill: Vec<u32>,
     free: u32,
+    /// Free ones that came with mail, and are in no cache of this thread.
+    cold: u32,
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self { chunks: Vec::new(), next: Vec::new(), fill: Vec::new(), free: NONE }
+        Self { chunks: Vec::new(), next: Vec::new(), fill: Vec::new(), free: NONE, cold: NONE }
     }
 }
 
@@ -112,10 +114,19 @@ impl Store {
     #[inline(never)]
     fn extend(&mut self, bucket: &mut Bucket) {
         if self.free == NONE {
+            self.free = std::mem::replace(&mut self.cold, NONE);
+        }
+        if self.free == NONE {
             self.grow();
         }
         let chunk = self.free;
         self.free = self.next[chunk as usize];
+        self.append(bucket, chunk);
+    }
+
+    /// Appends a chunk that was free.
+    #[inline]
+    fn append(&mut self, bucket: &mut Bucket, chunk: u32) {
         self.next[chunk as usize] = NONE;
         if bucket.is_empty() {
             bucket.head = chunk;
@@ -126,13 +137,29 @@ impl Store {
         bucket.cursor = chunk << CHUNK_BITS;
     }
 
-    /// Appends a full chunk, and gives an empty one for it.
+    /// Exchanges an empty chunk for one that was in use until now, if there is any: it is in the cache.
+    pub(crate) fn warm(&mut self, empty: &mut Box<Chunk>) {
+        let chunk = self.free;
+        if chunk != NONE {
+            self.free = std::mem::replace(&mut self.next[chunk as usize], self.cold);
+            self.cold = chunk;
+            self.swap(chunk, empty);
+        }
+    }
+
+    /// Appends a full chunk, and gives an empty one for it, which need not be in the cache.
     pub(crate) fn exchange(&mut self, bucket: &mut Bucket, full: &mut Box<Chunk>) {
         if !bucket.is_full() {
             let (tail, fill) = bucket.tail();
             self.fill[tail as usize] = fill;
         }
-        self.extend(bucket);
+        let chunk = self.cold;
+        if chunk == NONE {
+            self.extend(bucket);
+        } else {
+            self.cold = self.next[chunk as usize];
+            self.append(bucket, chunk);
+        }
         self.swap(bucket.cursor >> CHUNK_BITS, full);
         bucket.cursor += CHUNK as u32;
     }
@@ -153,6 +180,7 @@ impl Store {
     fn link(&mut self, first: u32, end: u32) {
         self.next.extend((first + 1..=end).map(|n| if n == end { NONE } else { n }));
         self.free = if first < end { first } else { NONE };
+        self.cold = NONE;
     }
 
     /// The packet at a place.

@@ -229,7 +229,7 @@ impl Fabric<'_> {
     /// A packet goes to another thread.
     #[inline(never)]
     fn send_away(&mut self, home: u16, packet: &Packet, window: Window) -> bool {
-        if !self.outboxes[usize::from(home)].push(window, packet) {
+        if !self.outboxes[usize::from(home)].push(window, packet, &mut self.store) {
             return true;
         }
         self.outgoing = self.outgoing.min(window);
