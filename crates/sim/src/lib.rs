@@ -68,6 +68,7 @@ mod hosts;
 mod mail;
 pub mod model;
 mod network;
+mod order;
 pub mod outcome;
 pub mod parallel;
 mod plan;

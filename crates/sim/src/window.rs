@@ -19,6 +19,7 @@ use crate::elements::{Elements, note_port_event};
 use crate::hosts::{Crowd, Host, Hosts};
 use crate::mail::Mail;
 use crate::network::{Class, Hop, Network, Node};
+use crate::order::{have_one_route, sort};
 use crate::plan::Plan;
 use crate::prefetch::prefetch;
 use crate::router::Surroundings;
@@ -773,10 +774,13 @@ impl<'a> Domain<'a> {
             }
             // What is sent meanwhile goes to other chunks.
             self.fabric.store.swap(chunk, &mut held);
+            let has_one_route = have_one_route(&held[..fill as usize]);
             let mut from = 0;
             while let Some(first) = held[..fill as usize].get(from) {
                 let rest = &held[from..fill as usize];
-                let count = rest.iter().position(|packet| packet.route != first.route).unwrap_or(rest.len());
+                let ends = |packet: &Packet| packet.route != first.route;
+                let end = if has_one_route { None } else { rest.iter().position(ends) };
+                let count = end.unwrap_or(rest.len());
                 let packets = &rest[..count];
                 let hop = network.routes[first.route as usize];
                 let node = network.node_of(hop);
@@ -883,8 +887,7 @@ impl<'a> Domain<'a> {
         let node = network.links + class;
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
         if self.fabric.plan.is_mixed[node] {
-            self.keys.sort_unstable();
-            self.settle_ties();
+            self.put_in_order();
         }
         let fabric = &self.fabric;
         self.batch.extend(self.keys.iter().map(|&key| *fabric.packet(fabric.unkey(key).1)));
@@ -899,8 +902,7 @@ impl<'a> Domain<'a> {
     fn run_link<const PROBED: bool>(&mut self, link: usize, end: Picos) {
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
         self.note(link, self.keys.len());
-        self.keys.sort_unstable();
-        self.settle_ties();
+        self.put_in_order();
         if self.arrivals[link].is_some() {
             self.log(link);
         }
@@ -957,8 +959,7 @@ impl<'a> Domain<'a> {
             self.keys.append(&mut self.fabric.inbox[link as usize]);
         }
         self.note(node, self.keys.len());
-        self.keys.sort_unstable();
-        self.settle_ties();
+        self.put_in_order();
         for &link in &network.devices[device] {
             self.log(link as usize);
         }
@@ -992,23 +993,23 @@ impl<'a> Domain<'a> {
         log.arrive(here.map(|(at, packet)| (at, packet.size)));
     }
 
-    /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.
-    fn settle_ties(&mut self) {
+    /// Puts arrivals in the order of time; at one instant: whose turn it is, then in the order in which they were sent.
+    #[inline]
+    fn put_in_order(&mut self) {
         let bits = 64 - self.fabric.shift;
-        // No time of a window is this one.
-        let mut before = u64::MAX;
-        let mut has_ties = false;
-        for key in &self.keys {
-            has_ties |= key >> bits == before;
-            before = key >> bits;
-        }
-        if has_ties {
-            self.settle_found_ties(bits);
+        let is_in_order = |keys: &[u64]| keys.is_sorted_by(|a, b| a | ((1 << bits) - 1) < *b);
+        // Mostly they came so.
+        if !is_in_order(&self.keys) {
+            sort(&mut self.keys);
+            if !is_in_order(&self.keys) {
+                self.settle_ties(bits);
+            }
         }
     }
 
+    /// Arrivals at one instant: whose turn it is.
     #[inline(never)]
-    fn settle_found_ties(&mut self, bits: u32) {
+    fn settle_ties(&mut self, bits: u32) {
         let fabric = &self.fabric;
         for tied in self.keys.chunk_by_mut(|a, b| a >> bits == b >> bits).filter(|tied| tied.len() > 1) {
             tied.sort_by_cached_key(|&key| {
