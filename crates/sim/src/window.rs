@@ -509,25 +509,26 @@ fn arrive_at<E: Host>(
 ) {
     // One for all: it is written whole by who sends.
     let mut sent = Packet::default();
+    let mut exit = Exit { fabric, class, node, busy: 0 };
     for packet in packets {
         let station = &mut stations[(packet.flow - first) as usize];
         let mut now = packet.at;
         if let Some(pipe) = &class.pipe {
             now = pipe.pass(now, packet.size, &mut station.seat.busy_in);
-            if now > fabric.end {
+            if now > exit.fabric.end {
                 continue;
             }
         }
         let timer = Timer { node, index: packet.flow - class.first_flow };
         if !station.is_plain() {
-            arrive_examined(station, config, class, now, packet, timer, fabric);
+            arrive_examined(station, config, class, now, packet, timer, exit.fabric);
             continue;
         }
-        let mut exit = Exit { fabric, class, node, busy: station.seat.busy_out };
+        exit.busy = station.seat.busy_out;
         let next = station.arrive_plain(config, now, packet, &mut sent, &mut exit);
         station.seat.busy_out = exit.busy;
         if next < station.seat.armed {
-            rearm(station, timer, fabric);
+            rearm(station, timer, exit.fabric);
         }
     }
 }
