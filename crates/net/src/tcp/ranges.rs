@@ -52,11 +52,10 @@ impl Ranges {
         list.get(at).copied().filter(|range| range.0 <= segment)
     }
 
-    /// Adds `start..end`; returns how many of these segments are new.
-    pub(super) fn insert(&mut self, start: u64, end: u64) -> u64 {
-        if start >= end {
-            return 0;
-        }
+    /// Adds `start..end`, which is not empty; returns how many of these segments are new, and the range that holds
+    /// them now.
+    pub(super) fn insert(&mut self, start: u64, end: u64) -> (u64, (u64, u64)) {
+        debug_assert!(start < end);
         // Most news extends the highest range.
         if let Some(last) = self.list[self.begin..].last_mut()
             && last.0 <= start
@@ -64,7 +63,7 @@ impl Ranges {
         {
             let new = end.saturating_sub(last.1);
             last.1 += new;
-            return new;
+            return (new, *last);
         }
         let first = self.begin + self.as_slice().partition_point(|range| range.1 < start);
         let mut merged = (start, end);
@@ -83,7 +82,7 @@ impl Ranges {
             self.list[first] = merged;
             self.close(first + 1..after);
         }
-        end - start - known
+        (end - start - known, merged)
     }
 
     /// Puts a range before the one at `at`.
@@ -147,13 +146,13 @@ mod tests {
     #[test]
     fn neighbours_merge_and_holes_stay() {
         let mut set = Ranges::default();
-        assert_eq!(set.insert(5, 7), 2);
-        assert_eq!(set.insert(9, 10), 1);
-        assert_eq!(set.insert(7, 8), 1);
+        assert_eq!(set.insert(5, 7), (2, (5, 7)));
+        assert_eq!(set.insert(9, 10), (1, (9, 10)));
+        assert_eq!(set.insert(7, 8), (1, (5, 8)));
         assert_eq!(set.iter_down().collect::<Vec<_>>(), [(9, 10), (5, 8)]);
-        assert_eq!(set.insert(6, 12), 3);
+        assert_eq!(set.insert(6, 12), (3, (5, 12)));
         assert_eq!(set.iter_down().collect::<Vec<_>>(), [(5, 12)]);
-        assert_eq!(set.insert(6, 12), 0);
+        assert_eq!(set.insert(6, 12), (0, (5, 12)));
         assert_eq!(set.remove_below(8), 3);
         assert_eq!((set.first(), set.last()), (Some((8, 12)), Some((8, 12))));
     }
@@ -172,9 +171,10 @@ mod tests {
                     naive.retain(|&s| s >= edge);
                 } else {
                     let start = draw(80);
-                    let end = start + draw(9);
+                    let end = start + 1 + draw(8);
                     let new = (start..end).filter(|&s| naive.insert(s)).count() as u64;
-                    assert_eq!(set.insert(start, end), new);
+                    let (count, range) = set.insert(start, end);
+                    assert_eq!((count, Some(range)), (new, set.around(start)));
                 }
                 let ranges: Vec<_> = set.iter_down().collect();
                 assert!(ranges.windows(2).all(|pair| pair[1].1 < pair[0].0), "{ranges:?}");

@@ -19,12 +19,16 @@ const LINUX_DELAYED_ACK: Duration = Duration(40_000_000);
 /// Segments that Linux acknowledges at once at the beginning (TCP_MAX_QUICKACKS).
 const LINUX_QUICK: u64 = 16;
 
+/// Segments that follow each other: the first, and the one after the last.
+type Block = (u64, u64);
+
 /// Segments received beyond a gap; nothing is held while there is none.
 #[derive(Clone, Debug, Default)]
 struct OutOfOrder {
     held: Ranges,
-    /// A segment of each block reported, most recent first (RFC 2018 §4).
-    recent: [u64; SACK_BLOCKS],
+    /// The blocks reported, most recent first (RFC 2018 §4); an empty one is none. One that another has grown
+    /// into is there twice.
+    recent: [Block; SACK_BLOCKS],
 }
 
 /// The receiver of one flow.
@@ -337,19 +341,17 @@ impl Receiver {
         let is_new = match index {
             Some(index) if index >= self.next => {
                 let beyond = &mut self.rest.get_or_insert_default().beyond;
-                let is_new = beyond.held.insert(index, index.saturating_add(1)) > 0;
-                beyond.report(index);
-                if let Some((start, end)) = beyond.held.first()
-                    && start <= self.next
-                {
-                    self.next = end;
-                    beyond.held.remove_below(end);
+                let (count, block) = beyond.held.insert(index, index.saturating_add(1));
+                beyond.report(block);
+                if block.0 <= self.next {
+                    self.next = block.1;
+                    beyond.take(block);
                 }
                 self.has_gap = !beyond.held.is_empty();
                 if !self.has_gap {
                     *beyond = OutOfOrder::default();
                 }
-                is_new
+                count > 0
             }
             _ => false,
         };
@@ -458,25 +460,36 @@ fn advertised(config: &Config, special: Option<&Rest>, now: Time) -> Option<u32>
 }
 
 impl OutOfOrder {
-    /// `segment` arrived: its block is reported first from now on.
-    fn report(&mut self, segment: u64) {
-        let Some((start, end)) = self.held.around(segment) else { return };
-        let mut moved = segment;
+    /// A segment of `block` arrived: it is reported first from now on.
+    fn report(&mut self, block: Block) {
+        let is_part = |known: Block| block.0 <= known.0 && known.0 < block.1;
+        for known in self.recent.iter_mut().filter(|known| is_part(**known)) {
+            *known = block;
+        }
+        let mut moved = block;
         for slot in &mut self.recent {
             core::mem::swap(slot, &mut moved);
             // One memory of a block is enough.
-            if start <= moved && moved < end {
+            if moved == block {
                 break;
             }
         }
     }
 
+    /// The lowest block is in sequence now.
+    fn take(&mut self, block: Block) {
+        self.held.remove_below(block.1);
+        for known in self.recent.iter_mut().filter(|known| **known == block) {
+            *known = (0, 0);
+        }
+    }
+
     /// Returns the blocks to report, and their number: those reported last, most recent first, each once;
     /// then the highest ones, since as many as fit shall be told (RFC 2018 §4).
-    fn blocks(&self) -> ([(u64, u64); SACK_BLOCKS], usize) {
+    fn blocks(&self) -> ([Block; SACK_BLOCKS], usize) {
         let mut blocks = [(0, 0); SACK_BLOCKS];
         let mut count = 0;
-        let recent = self.recent.iter().filter_map(|&segment| self.held.around(segment));
+        let recent = self.recent.iter().copied().filter(|block| block.0 < block.1);
         for block in recent.chain(self.held.iter_down().take(SACK_BLOCKS)) {
             if !blocks[..count].contains(&block) {
                 blocks[count] = block;

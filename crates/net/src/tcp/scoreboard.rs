@@ -149,8 +149,8 @@ impl Scoreboard {
                 }
             }
         }
-        let below = self.sacked.insert(start, end.min(self.high_rxt));
-        let above = self.sacked.insert(start.max(self.high_rxt), end);
+        let below = self.insert(start, end.min(self.high_rxt));
+        let above = self.insert(start.max(self.high_rxt), end);
         self.sacked_below_rxt += below;
         while !self.again.is_empty()
             && let Some(&segment) = self.again.range(start..end).next()
@@ -158,6 +158,10 @@ impl Scoreboard {
             self.again.remove(&segment);
         }
         below + above > 0
+    }
+
+    fn insert(&mut self, start: u64, end: u64) -> u64 {
+        if start < end { self.sacked.insert(start, end).0 } else { 0 }
     }
 
     /// Takes a cumulative ACK: everything below `una` is acknowledged.
