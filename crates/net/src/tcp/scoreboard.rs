@@ -33,6 +33,8 @@ pub(super) struct Scoreboard {
     /// retransmitted a moment ago are not sent once more because the next recovery begins. §5 has
     /// no such memory and would repeat each of them.
     high_rxt: u64,
+    /// The lowest segment from `high_rxt` on that is not SACKed.
+    candidate: u64,
     /// SACKed segments below `high_rxt`.
     sacked_below_rxt: u64,
     /// Every segment below that is not SACKed is lost: IsLost (RFC 6675 §4) is true below the
@@ -97,6 +99,7 @@ impl Scoreboard {
             tolerance: if recovery == Recovery::Fack { 0 } else { DUP_THRESH },
             sacked: Ranges::default(),
             high_rxt: una,
+            candidate: una,
             sacked_below_rxt: 0,
             lost: 0,
             sacked_above_lost: 0,
@@ -161,7 +164,14 @@ impl Scoreboard {
     }
 
     fn insert(&mut self, start: u64, end: u64) -> u64 {
-        if start < end { self.sacked.insert(start, end).0 } else { 0 }
+        if start >= end {
+            return 0;
+        }
+        let (count, range) = self.sacked.insert(start, end);
+        if range.0 <= self.candidate && self.candidate < range.1 {
+            self.candidate = range.1;
+        }
+        count
     }
 
     /// Takes a cumulative ACK: everything below `una` is acknowledged.
@@ -178,6 +188,9 @@ impl Scoreboard {
         } else {
             self.high_rxt = una;
             self.sacked_below_rxt = 0;
+            if self.candidate < una {
+                self.candidate = self.unsacked_from(una);
+            }
         }
         while self.again.first().is_some_and(|&segment| segment < una) {
             self.again.pop_first();
@@ -234,6 +247,7 @@ impl Scoreboard {
     pub(super) fn on_timeout(&mut self, una: u64, next: u64) {
         self.forget_withdrawn(una);
         self.high_rxt = una;
+        self.candidate = self.unsacked_from(una);
         self.sacked_below_rxt = 0;
         self.watched.clear();
         self.again.clear();
@@ -246,6 +260,7 @@ impl Scoreboard {
         let has_reneged = self.sacked.first().is_some_and(|first| first.0 <= una);
         if has_reneged {
             self.sacked.clear();
+            self.candidate = self.high_rxt;
             self.heard = [(0, 0); SACK_BLOCKS];
         }
         has_reneged
@@ -288,14 +303,13 @@ impl Scoreboard {
         if let Some(linux) = &self.linux {
             return linux.rack.next_lost();
         }
-        let once = || Some(self.candidate()).filter(|&segment| segment < self.lost);
+        let once = || Some(self.candidate).filter(|&segment| segment < self.lost);
         self.again.first().copied().or_else(once)
     }
 
     /// NextSeg, rule 3: the lowest segment not yet retransmitted below the highest SACKed one.
     pub(super) fn next_unsacked(&self) -> Option<u64> {
-        let segment = self.candidate();
-        self.sacked.last().filter(|last| segment < last.0).map(|_| segment)
+        self.sacked.last().filter(|last| self.candidate < last.0).map(|_| self.candidate)
     }
 
     /// NextSeg, rule 4: once per recovery the highest segment outstanding, if the cumulative ACK
@@ -310,9 +324,13 @@ impl Scoreboard {
         self.rescue = recover;
     }
 
-    /// The lowest segment above HighRxt that is not SACKed.
-    fn candidate(&self) -> u64 {
-        self.sacked.around(self.high_rxt).map_or(self.high_rxt, |range| range.1)
+    /// The lowest segment from this one on that is not SACKed.
+    #[inline]
+    fn unsacked_from(&self, segment: u64) -> u64 {
+        if self.sacked.is_empty() {
+            return segment;
+        }
+        self.sacked.around(segment).map_or(segment, |range| range.1)
     }
 
     /// `segment` is retransmitted: HighRxt follows.
@@ -320,9 +338,10 @@ impl Scoreboard {
         if segment >= self.high_rxt {
             // All in between is SACKed: `candidate` skips nothing else. The segment itself may be, if
             // the receiver reneged.
-            let is_sacked = self.sacked.around(segment).is_some();
+            let is_sacked = segment != self.candidate;
             self.sacked_below_rxt += segment - self.high_rxt + u64::from(is_sacked);
             self.high_rxt = segment + 1;
+            self.candidate = self.unsacked_from(self.high_rxt);
         }
         self.again.remove(&segment);
     }
@@ -335,6 +354,11 @@ impl Scoreboard {
     /// When the oldest watched retransmission left.
     pub(super) fn watched_since(&self) -> Option<Time> {
         self.watched.front().map(|oldest| oldest.at)
+    }
+
+    /// There are retransmissions that may be lost too, or some that are.
+    pub(super) fn is_watching(&self) -> bool {
+        !self.watched.is_empty() || !self.again.is_empty()
     }
 
     /// Finds retransmissions that are lost too: [`DUP_THRESH`] segments sent later have arrived, or it

@@ -846,12 +846,15 @@ impl Sender {
             }
             self.restart_if_idle(config, now);
         }
-        let pick =
-            if PLAIN { is_new_allowed.then_some(Pick::New) } else { self.pick(config, is_new_allowed) };
-        let Some(pick) = pick else { return false };
         let flight = if PLAIN { outstanding } else { self.pipe() };
-        let is_forced = !PLAIN && (pick == Pick::Repeat || self.flags & bit::TAIL != 0);
-        if !is_forced && !self.has_room_beside::<PLAIN>(config, flight) {
+        let is_forced = !PLAIN && self.flags & (bit::REPEAT | bit::TAIL) != 0;
+        let has_room = is_forced || self.has_room_beside::<PLAIN>(config, flight);
+        // Without room it only matters that there is something to send.
+        let is_any = PLAIN || !has_room && is_new_allowed;
+        let pick =
+            if is_any { is_new_allowed.then_some(Pick::New) } else { self.pick(config, is_new_allowed) };
+        let Some(pick) = pick else { return false };
+        if !has_room {
             self.flags |= bit::WINDOW_LIMITED;
             return false;
         }
@@ -972,11 +975,15 @@ impl Sender {
         if is_window_limited {
             self.flags |= bit::WINDOW_LIMITED;
         }
-        match &self.scoreboard {
-            None if is_new && (is_window_limited || !has_more) => self.flags |= bit::BLOCKED,
-            None => {}
-            Some(_) if PLAIN => {}
-            Some(_) => self.record_delivery(config, now, index, flight, first_unsent >= available),
+        // One more is in flight than `flight`, as long as neither a probe nor PRR changes that: the next poll would
+        // find no room.
+        let is_counted = PLAIN
+            || matches!(pick, Pick::New | Pick::Lost(_)) && self.flags & (bit::PROBES | bit::LINUX) == 0;
+        if is_window_limited && is_counted || is_new && !has_more && self.scoreboard.is_none() {
+            self.flags |= bit::BLOCKED;
+        }
+        if !PLAIN && self.scoreboard.is_some() {
+            self.record_delivery(config, now, index, flight, first_unsent >= available);
         }
         if let Some(rate) = pacing {
             debug_assert!(self.flags & bit::PROBES == 0, "`release` is when to ask for the next probe");

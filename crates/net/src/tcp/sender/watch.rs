@@ -48,8 +48,8 @@ impl Sender {
     }
 
     pub(super) fn find_lost_again(&mut self, config: &Config, now: Time) {
-        let (una, patience) = (self.una, self.rtt.patience());
-        let is_lost = self.scoreboard.as_mut().is_some_and(|board| board.find_lost_again(una, now, patience));
+        let Some(board) = self.scoreboard.as_mut().filter(|board| board.is_watching()) else { return };
+        let is_lost = board.find_lost_again(self.una, now, self.rtt.patience());
         if is_lost && matches!(self.mode, Mode::Open | Mode::Reduced) {
             self.enter_recovery(config, now);
         }
