@@ -849,8 +849,9 @@ impl Sender {
         let flight = if PLAIN { outstanding } else { self.pipe() };
         let is_forced = !PLAIN && self.flags & (bit::REPEAT | bit::TAIL) != 0;
         let has_room = is_forced || self.has_room_beside::<PLAIN>(config, flight);
-        // Without room it only matters that there is something to send.
-        let is_any = PLAIN || !has_room && is_new_allowed;
+        let is_early = now < self.release && self.flags & bit::PROBES == 0;
+        // Without room, and too early, it only matters that there is something to send.
+        let is_any = PLAIN || is_new_allowed && (!has_room || is_early);
         let pick =
             if is_any { is_new_allowed.then_some(Pick::New) } else { self.pick(config, is_new_allowed) };
         let Some(pick) = pick else { return false };
@@ -858,7 +859,7 @@ impl Sender {
             self.flags |= bit::WINDOW_LIMITED;
             return false;
         }
-        if now < self.release && self.flags & bit::PROBES == 0 {
+        if is_early {
             self.flags |= bit::WINDOW_LIMITED | bit::PACED;
             return false;
         }
@@ -975,11 +976,14 @@ impl Sender {
         if is_window_limited {
             self.flags |= bit::WINDOW_LIMITED;
         }
-        // One more is in flight than `flight`, as long as neither a probe nor PRR changes that: the next poll would
-        // find no room.
-        let is_counted = PLAIN
-            || matches!(pick, Pick::New | Pick::Lost(_)) && self.flags & (bit::PROBES | bit::LINUX) == 0;
-        if is_window_limited && is_counted || is_new && !has_more && self.scoreboard.is_none() {
+        if is_window_limited {
+            // One more is in flight than `flight`, unless a probe or PRR changes that: the next poll would find no room.
+            if PLAIN
+                || matches!(pick, Pick::New | Pick::Lost(_)) && self.flags & (bit::PROBES | bit::LINUX) == 0
+            {
+                self.flags |= bit::BLOCKED;
+            }
+        } else if is_new && !has_more && self.scoreboard.is_none() {
             self.flags |= bit::BLOCKED;
         }
         if !PLAIN && self.scoreboard.is_some() {
