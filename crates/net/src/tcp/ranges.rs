@@ -17,6 +17,8 @@ pub(super) struct Ranges {
     list: Vec<(u64, u64)>,
     /// The first range; those before it are removed.
     begin: usize,
+    /// Where [`Ranges::skip`] ended last, or nowhere.
+    hint: usize,
 }
 
 impl Ranges {
@@ -52,20 +54,50 @@ impl Ranges {
         list.get(at).copied().filter(|range| range.0 <= segment)
     }
 
+    /// The end of the range that holds `segment`, else `segment`: for calls that go up step by step.
+    #[inline]
+    pub(super) fn skip(&mut self, segment: u64) -> u64 {
+        if self.is_empty() {
+            return segment;
+        }
+        let (begin, list) = (self.begin, &self.list);
+        let is_it = |at: usize| {
+            (at == begin || at > begin && list.get(at - 1).is_some_and(|below| below.1 <= segment))
+                && list.get(at).is_some_and(|range| segment < range.1)
+        };
+        let at = match self.hint {
+            hint if is_it(hint) => hint,
+            hint if is_it(hint + 1) => hint + 1,
+            _ => begin + self.as_slice().partition_point(|range| range.1 <= segment),
+        };
+        self.hint = at;
+        match self.list.get(at) {
+            Some(range) if range.0 <= segment => range.1,
+            _ => segment,
+        }
+    }
+
     /// Adds `start..end`, which is not empty; returns how many of these segments are new, and the range that holds
     /// them now.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> (u64, (u64, u64)) {
         debug_assert!(start < end);
-        // Most news extends the highest range.
-        if let Some(last) = self.list[self.begin..].last_mut()
-            && last.0 <= start
-            && start <= last.1
-        {
-            let new = end.saturating_sub(last.1);
-            last.1 += new;
-            return (new, *last);
+        // Most news extends the highest range, or opens a new one above it.
+        match self.list[self.begin..].last_mut() {
+            Some(last) if last.0 <= start && start <= last.1 => {
+                let new = end.saturating_sub(last.1);
+                last.1 += new;
+                return (new, *last);
+            }
+            Some(last) if start < last.0 => {}
+            _ => {
+                self.list.push((start, end));
+                return (end - start, (start, end));
+            }
         }
-        let first = self.begin + self.as_slice().partition_point(|range| range.1 < start);
+        // Holes close at the front.
+        let is_first = start <= self.list[self.begin].1;
+        let above = |list: &[(u64, u64)]| list.partition_point(|range| range.1 < start);
+        let first = self.begin + if is_first { 0 } else { above(self.as_slice()) };
         let mut merged = (start, end);
         let mut known = 0;
         let mut after = first;
@@ -180,6 +212,12 @@ mod tests {
                 assert!(ranges.windows(2).all(|pair| pair[1].1 < pair[0].0), "{ranges:?}");
                 for s in 0..90 {
                     assert_eq!(set.around(s).is_some(), naive.contains(&s));
+                }
+                let mut at = draw(40);
+                while at < 90 {
+                    let next = set.skip(at);
+                    assert!((at..next).all(|s| naive.contains(&s)) && !naive.contains(&next));
+                    at = next + 1 + draw(2);
                 }
             }
         }

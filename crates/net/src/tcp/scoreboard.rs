@@ -189,7 +189,7 @@ impl Scoreboard {
             self.high_rxt = una;
             self.sacked_below_rxt = 0;
             if self.candidate < una {
-                self.candidate = self.unsacked_from(una);
+                self.candidate = self.sacked.skip(una);
             }
         }
         while self.again.first().is_some_and(|&segment| segment < una) {
@@ -247,7 +247,7 @@ impl Scoreboard {
     pub(super) fn on_timeout(&mut self, una: u64, next: u64) {
         self.forget_withdrawn(una);
         self.high_rxt = una;
-        self.candidate = self.unsacked_from(una);
+        self.candidate = self.sacked.skip(una);
         self.sacked_below_rxt = 0;
         self.watched.clear();
         self.again.clear();
@@ -324,15 +324,6 @@ impl Scoreboard {
         self.rescue = recover;
     }
 
-    /// The lowest segment from this one on that is not SACKed.
-    #[inline]
-    fn unsacked_from(&self, segment: u64) -> u64 {
-        if self.sacked.is_empty() {
-            return segment;
-        }
-        self.sacked.around(segment).map_or(segment, |range| range.1)
-    }
-
     /// `segment` is retransmitted: HighRxt follows.
     pub(super) fn retransmit(&mut self, segment: u64) {
         if segment >= self.high_rxt {
@@ -341,7 +332,7 @@ impl Scoreboard {
             let is_sacked = segment != self.candidate;
             self.sacked_below_rxt += segment - self.high_rxt + u64::from(is_sacked);
             self.high_rxt = segment + 1;
-            self.candidate = self.unsacked_from(self.high_rxt);
+            self.candidate = self.sacked.skip(self.high_rxt);
         }
         self.again.remove(&segment);
     }
