@@ -12,7 +12,7 @@ help:
 	@echo 'make lint     formatting and lints'
 	@echo 'make docs     the book and the documentation of the crates, in target/docs; checks every link'
 	@echo 'make bench    what the simulator costs, written into docs/performance.md (minutes; idle machine)'
-	@echo 'make bench-peers  what ns-2 and ns-3 cost on the same dumbbells (many minutes; idle machine)'
+	@echo 'make bench-peers  what ns-2, ns-3 and (HTSIM=FOLDER: its sources) htsim cost on the same dumbbells (an hour; idle machine)'
 	@echo 'make check-bare   make demo and make test on bare Debian 12 and 13 (root; hours)'
 	@echo 'make check-packages  every package installed on a bare Debian, and the demo there (root, a network; half an hour)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
@@ -63,7 +63,7 @@ bench: release
 	CONGESTLAB=target/profiled/release/congestlab tools/bench --write
 
 bench-peers: release
-	CONGESTLAB=target/profiled/release/congestlab tools/bench peers
+	HTSIM='$(HTSIM)' CONGESTLAB=target/profiled/release/congestlab tools/bench --write peers
 
 bench-linux: build
 	tools/bench-linux

@@ -1,11 +1,12 @@
 # ns-2 (2.35) runs one dumbbell of the comparison and prints one line:
 #
-#   result utilization=U queue=Q drops=D goodput=B0,B1,...
+#   result utilization=U queue=Q drops=D cpu=S goodput=B0,B1,...
 #
 # U      bits that left the bottleneck in [warmup, duration] / (rate x time)
 # Q      time-weighted mean of the packets waiting in the bottleneck over the same time; the packet
 #        in service has left ns-2's queue, so it does not count (the same in congestlab)
 # D      packets that the bottleneck's queue dropped, whole run; losses on the wire are not in it
+# S      CPU time that ns-2 took from warmup to duration, s (0 where /proc has none)
 # B      bit/s of each flow over [max(warmup, its start), duration], counted when bytes arrive in order
 #
 # Usage: ns dumbbell.tcl key=value ...
@@ -163,15 +164,25 @@ proc integrate {} {
     $integrator newpoint [$ns now] [$integrator set lasty_]
     return $integrator
 }
+# CPU time so far, s: utime and stime, behind the name, which may hold spaces; Linux counts both in hundredths.
+proc cpu {} {
+    if {[catch {open /proc/self/stat} file]} { return 0.0 }
+    set told [read $file]
+    close $file
+    set fields [string range $told [expr {[string last ")" $told] + 2}] end]
+    return [expr {([lindex $fields 11] + [lindex $fields 12]) / 100.0}]
+}
 proc begin {} {
-    global monitor sinks
+    global monitor sinks began
     zero link [$monitor set bdepartures_]
     foreach sink $sinks { zero $sink [$sink set bytes_] }
     [integrate] set sum_ 0.0
     every_second
+    set began [cpu]
 }
 proc finish {} {
-    global ns opt monitor sinks starts total
+    global ns opt monitor sinks starts total began
+    set cpu [expr {[cpu] - $began}]
     read_counters
     set time [expr {$opt(duration) - $opt(warmup)}]
     set utilization [expr {$total(link) * 8.0 / ($opt(rate) * $time)}]
@@ -181,8 +192,8 @@ proc finish {} {
         set from [expr {$start > $opt(warmup) ? $start : $opt(warmup)}]
         lappend goodputs [format %.1f [expr {$total($sink) * 8.0 / ($opt(duration) - $from)}]]
     }
-    puts [format "result utilization=%.6f queue=%.4f drops=%d goodput=%s" \
-        $utilization $queue [$monitor set pdrops_] [join $goodputs ,]]
+    puts [format "result utilization=%.6f queue=%.4f drops=%d cpu=%.2f goodput=%s" \
+        $utilization $queue [$monitor set pdrops_] $cpu [join $goodputs ,]]
     exit 0
 }
 $ns at $opt(warmup) begin
