@@ -52,11 +52,11 @@ pub(crate) struct Rule {
 /// has to be woken.
 pub(crate) const RULE: Rule = Rule {
     stretch: 64,
-    attempt: 2000,
-    stay: 1500,
+    attempt: 1300,
+    stay: 1000,
     patience: 2,
     look: 16,
-    busy: 1500,
+    busy: 1000,
     steady: 2,
     begun: 10,
     uneven: 110,
