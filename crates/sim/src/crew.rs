@@ -38,7 +38,8 @@ pub(crate) struct Rule {
     /// Percent of all by which one half of that time may have more than the other: what grows or ends is not learned, since
     /// packets that were sent have yet to come to others.
     pub(crate) steady: u64,
-    /// Percent by which it has more where the work has but begun: the next look takes no longer.
+    /// Percent by which it has more where the work has but begun: the next look takes no longer. All may differ by as much from
+    /// the half before them.
     pub(crate) begun: u64,
     /// Percent of what it was to have, from which on the busiest has too much.
     pub(crate) uneven: u64,
@@ -57,7 +58,7 @@ pub(crate) const RULE: Rule = Rule {
     patience: 2,
     look: 16,
     busy: 1000,
-    steady: 2,
+    steady: 1,
     begun: 10,
     uneven: 110,
     better: 95,
@@ -104,6 +105,8 @@ pub(crate) struct Tally {
     look: u64,
     seen: u64,
     had: [(u64, u64); 2],
+    /// What all had in the second half of the look before, and its meetings.
+    last: (u64, u64),
     /// What was counted is no longer so.
     forgets: bool,
 }
@@ -125,6 +128,7 @@ impl Tally {
             look,
             seen,
             had,
+            last: (0, 0),
             forgets: false,
         }
     }
@@ -178,9 +182,13 @@ impl Tally {
             [before.0 + since.0, before.1 + since.1, self.expected.0, self.expected.1].map(u128::from);
         let change = u128::from(before.1.abs_diff(since.1)) * 100;
         let [steady, begun, uneven] = [self.rule.steady, self.rule.begun, self.rule.uneven].map(u128::from);
+        // Halves are equal by chance, too, but hardly with that before them.
+        let [now, last] = [of * u128::from(self.last.1), u128::from(self.last.0) * u128::from(self.seen)];
+        let goes_on = now.abs_diff(last) * 100 <= begun * now.max(last);
+        self.last = (since.1, self.seen - self.seen.div_ceil(2));
         self.seen = 0;
         self.look *= if change < begun * of { 2 } else { 1 };
-        self.forgets = change > steady * of;
+        self.forgets = change > steady * of || !goes_on;
         !self.forgets && had * all * 100 > uneven * expected * of
     }
 }
@@ -420,7 +428,7 @@ pub(crate) mod tests {
             let hands = Hands(thread::current().id(), Mutex::default());
             let restless = Rule { stretch: 3, attempt: 0, stay: u64::MAX, patience: 1, hosts: BUSY, ..RULE };
             // Every other one is shared anew before it leaves threads, however that is.
-            let restless = Rule { look: 1 + seed % 2, busy: 0, steady: 100, ..restless };
+            let restless = Rule { look: 1 + seed % 2, busy: 0, steady: 100, begun: 100, ..restless };
             let restless = Rule { uneven: 0, better: 10_000 * (seed % 2), ..restless };
             let got = outcome(&model, threads, restless, Some(&hands), None);
             assert_eq!(got.fingerprint, expected.fingerprint, "seed {seed}");
