@@ -321,6 +321,17 @@ fn time_rounds_up_and_credit_rounds_down() {
     assert_eq!(Bytes(9).at(Rate(3)), Duration(3 * SECOND));
     assert_eq!(Bytes(10).at(Rate(0)), Duration(u64::MAX));
     assert_eq!(Bytes(0).at(Rate(5)), Duration(0));
+    // One division of a word, or a wide one: the same to both sides of the limit.
+    let limit = u64::MAX / SECOND;
+    for bytes in [limit - 1, limit, limit + 1, limit + 2] {
+        for rate in [1, 7, SECOND - 1, SECOND, SECOND + 1, u64::MAX] {
+            assert_eq!(
+                Bytes(bytes).at(Rate(rate)),
+                Duration(mul_div_up(bytes, SECOND, rate)),
+                "{bytes} {rate}"
+            );
+        }
+    }
     assert_eq!(Rate(3).over(Duration(1_999_999_999)), Bytes(5));
     assert_eq!(Rate(3).bits(), BitRate(24));
     assert_eq!(Rate(u64::MAX).bits(), BitRate(u64::MAX));

@@ -134,6 +134,8 @@ pub struct Bbr {
     full_bw: u64,
     /// BtlBwFilter: the best of each of the last round trips, by their number.
     bandwidths: [u32; ROUNDS as usize],
+    /// The best of them, which every ACK and packet asks for.
+    best: u32,
     round_count: u32,
     random: u32,
     initial_window: u32,
@@ -168,6 +170,7 @@ impl Bbr {
             cycle_stamp: Time::ZERO,
             full_bw: 0,
             bandwidths: [0; ROUNDS as usize],
+            best: 0,
             round_count: 0,
             random: 0,
             initial_window: initial.0 as u32,
@@ -197,10 +200,7 @@ impl Bbr {
     /// Returns BBR.BtlBw, the best delivery rate of the last ten round trips.
     #[inline]
     pub fn btl_bw(&self) -> Rate {
-        Rate(
-            self.bandwidths.iter().fold(0, |best, &rate| if rate > best { rate } else { best }) as u64
-                * RATE_UNIT,
-        )
+        Rate(self.best as u64 * RATE_UNIT)
     }
 
     /// Returns BBR.RTprop, the least round trip time of late ([`Config::rtprop_window`]); zero while unknown.
@@ -243,6 +243,7 @@ impl Bbr {
             if let Some(oldest) = self.bandwidths.get_mut((self.round_count % ROUNDS) as usize) {
                 *oldest = 0;
             }
+            self.best = self.bandwidths.iter().fold(0, |best, &rate| if rate > best { rate } else { best });
         }
         // draft-cheng §3.3: an interval below the least round trip time is compressed ACKs.
         if delivery.interval.0 == 0 || delivery.interval < self.rtprop {
@@ -253,6 +254,7 @@ impl Bbr {
             let rate = (rate.0 / RATE_UNIT).min(u32::MAX as u64) as u32;
             if let Some(best) = self.bandwidths.get_mut((self.round_count % ROUNDS) as usize) {
                 *best = if rate > *best { rate } else { *best };
+                self.best = if rate > self.best { rate } else { self.best };
             }
         }
     }

@@ -521,7 +521,8 @@ impl Sender {
             board.advance(una);
         }
         let mut has_news = false;
-        if config.recovery.has_sack() {
+        let tells = packet.sack(0) != (0, 0);
+        if config.recovery.has_sack() && tells {
             let known = self.scoreboard.as_ref().map_or([(0, 0); SACK_BLOCKS], |board| *board.heard());
             let mut heard = [(0, 0); SACK_BLOCKS];
             for (block, heard) in heard.iter_mut().enumerate() {
@@ -551,6 +552,9 @@ impl Sender {
             }
         }
         if let Some(board) = &mut self.scoreboard {
+            if !tells {
+                board.hear([(0, 0); SACK_BLOCKS]);
+            }
             board.update();
         }
         has_news
