@@ -5,6 +5,7 @@
 //! (timestamps), RFC 9293 §3.8.6.1 (zero-window probes), and those of `linux`; ns-2.35 `tcp-reno.cc` for the profile of that name.
 
 mod linux;
+mod rest;
 mod stats;
 mod watch;
 
@@ -21,7 +22,7 @@ use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
 use crate::stats::Histogram;
 
-use stats::Ledger;
+use rest::Rest;
 pub use stats::{SenderCounts, SenderStats, View};
 
 /// Reaction of a law to a loss or to marks; the last argument is FlightSize.
@@ -148,22 +149,6 @@ pub struct Sender {
     idle_max: Duration,
     completion: Time,
     round_trips: Histogram,
-}
-
-/// State that few connections need, or seldom.
-#[derive(Debug)]
-struct Rest {
-    /// Headers of its packets, for laws that write into them.
-    connection: Connection,
-    /// When the application writes its next burst.
-    write_at: Time,
-    ledger: Ledger,
-}
-
-impl Default for Rest {
-    fn default() -> Self {
-        Self { connection: Connection::default(), write_at: Time::NEVER, ledger: Ledger::default() }
-    }
 }
 
 impl Sender {
