@@ -1,7 +1,6 @@
 //! Packets in a row, in memory that is used again.
 
 use crate::packet::Packet;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Places at first.
@@ -10,8 +9,10 @@ const LEAST: usize = 4;
 /// A queue whose first packet can be worked on where it is, and then left behind: a packet is written once as it joins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ring {
+    /// The places that had a packet: memory of others is not touched.
+    places: Vec<Packet>,
     /// A power of two of places, or none.
-    places: Box<[Packet]>,
+    number: usize,
     /// The first packet's place, modulo their number.
     first: usize,
     len: usize,
@@ -31,7 +32,7 @@ impl Ring {
     /// The place of a packet by its position behind the first.
     #[inline]
     fn place(&self, position: usize) -> usize {
-        self.first.wrapping_add(position) & self.places.len().wrapping_sub(1)
+        self.first.wrapping_add(position) & self.number.wrapping_sub(1)
     }
 
     #[inline]
@@ -48,24 +49,28 @@ impl Ring {
     /// Appends a packet; returns it as it waits.
     #[inline]
     pub(super) fn push(&mut self, packet: &Packet) -> &mut Packet {
-        if self.len == self.places.len() {
+        if self.len == self.number {
             self.grow();
         }
         let place = self.place(self.len);
         self.len += 1;
-        let there = &mut self.places[place];
-        *there = *packet;
-        there
+        // They fill in order until the first packet of all is left behind.
+        if place == self.places.len() {
+            self.places.push(*packet);
+        } else {
+            self.places[place] = *packet;
+        }
+        &mut self.places[place]
     }
 
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let number = (2 * self.len).max(LEAST);
-        let mut places = Vec::with_capacity(number);
-        places.extend(self.iter());
-        places.resize(number, Packet::default());
-        (self.places, self.first) = (places.into_boxed_slice(), 0);
+        let first = self.place(0);
+        self.places.rotate_left(first);
+        self.number = (2 * self.len).max(LEAST);
+        self.places.reserve_exact(self.number - self.len);
+        self.first = 0;
     }
 
     /// Leaves the first packet, which is there, behind.
@@ -79,7 +84,8 @@ impl Ring {
     pub(super) fn remove(&mut self, position: usize) -> Packet {
         let packet = self.places[self.place(position)];
         for position in position + 1..self.len {
-            self.places[self.place(position - 1)] = self.places[self.place(position)];
+            let (to, from) = (self.place(position - 1), self.place(position));
+            self.places[to] = self.places[from];
         }
         self.len -= 1;
         packet
