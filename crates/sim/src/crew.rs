@@ -105,9 +105,9 @@ pub(crate) struct Tally {
     look: u64,
     seen: u64,
     had: [(u64, u64); 2],
-    /// What all had in the second half of the look before, and its meetings.
+    /// Work of all in the second half of the look before, and its meetings.
     last: (u64, u64),
-    /// What was counted is no longer so.
+    /// True if counts are to be forgotten, since they are no longer so.
     forgets: bool,
 }
 

@@ -52,7 +52,7 @@ pub struct Receiver {
     has_mark: bool,
     /// Segments came beyond a gap.
     has_gap: bool,
-    /// Its packets have headers, or its window is not as configured: `rest` has to be asked for every packet.
+    /// True if packets have headers, or the window is not as configured: `rest` has to be asked for every packet.
     is_special: bool,
     /// Each packet is answered at once, and nothing but headers of laws is in it: no marks, no delays, no window of its own.
     is_prompt: bool,
@@ -411,7 +411,7 @@ impl Receiver {
     }
 }
 
-/// What is asked for every packet of a receiver with headers or a window of its own; of no other.
+/// State that is asked for every packet of a receiver with headers or a window of its own; of no other.
 #[inline(always)]
 fn asked(is_special: bool, rest: &Option<Box<Rest>>) -> Option<&Rest> {
     if is_special { rest.as_deref() } else { None }
