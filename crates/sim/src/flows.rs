@@ -159,8 +159,8 @@ fn idle(longest: Option<Duration>) -> Option<f64> {
     longest.map(|span| span.0 as f64 / 1e9)
 }
 
-/// The results of a group of connections, made from its hosts, or what is left of them, when they are asked for: a list of
-/// them would take more memory than the hosts.
+/// The results of a group of connections, made from what is left of its hosts when they are asked for: a list of them would
+/// take more memory than the hosts.
 pub(crate) fn of_connections(
     model: &Model,
     origin: &Arc<Origin>,
@@ -178,14 +178,19 @@ pub(crate) fn of_connections(
             connection(&terms, &origin, &config, flow, &sent, &received)
         });
     }
-    let (config, count) = (senders.config, senders.stations.len());
-    let (mut senders, receivers, origin) = (senders.stations, receivers.stations, Arc::clone(origin));
-    for sender in &mut senders {
+    // What results need of a host takes the memory of the hosts, which a million flows notice.
+    let (config, origin) = (senders.config, Arc::clone(origin));
+    let ended = senders.stations.into_iter().map(|mut sender| {
         sender.endpoint.finish(&config, now);
-    }
+        sender.endpoint.end(&config)
+    });
+    let sent: Vec<_> = ended.collect();
+    let received: Vec<_> =
+        receivers.stations.into_iter().map(|receiver| receiver.endpoint.end(&config)).collect();
+    // Fewer if the run was given up while hosts were made.
+    let count = sent.len().min(received.len());
     FlowOutcomes::made(count, move |flow| {
-        let (sender, receiver) = (&senders[flow as usize].endpoint, &receivers[flow as usize].endpoint);
-        connection(&terms, &origin, &config, flow, &sender.end(&config), &receiver.end(&config))
+        connection(&terms, &origin, &config, flow, &sent[flow as usize], &received[flow as usize])
     })
 }
 

@@ -223,7 +223,7 @@ pub struct FlowOutcome {
 
 /// The results of the flows of a group, in order.
 ///
-/// They read as a slice. Those of connections are made from their hosts, or from what is left of them, one at a time by
+/// They read as a slice. Those of connections are made from what is left of their hosts, one at a time by
 /// [`FlowOutcomes::each`], and all of them only where a slice is asked for.
 #[derive(Clone, Default)]
 pub struct FlowOutcomes {
