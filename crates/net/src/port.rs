@@ -287,6 +287,12 @@ pub(crate) const fn fold(a: u64, b: u64) -> u64 {
     high ^ low
 }
 
+/// The fingerprint with what a law has written into a packet that leaves.
+#[inline(always)]
+const fn mix_departure(fingerprint: u64, now: Picos, packet: &Packet) -> u64 {
+    fold(fingerprint ^ now, packet.words[2] as u64 ^ MIX[1])
+}
+
 /// Odd, without pattern: the fractional digits of pi. Any other would do; it decides fingerprints.
 pub(crate) const MIX: [u64; 2] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7345];
 
@@ -1116,7 +1122,7 @@ impl Port {
             if parts.feedback_at == FeedbackAt::Departure {
                 edit(law, &mut parts.beside, now, packet, backlog, out);
             }
-            self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
+            self.fingerprint = mix_departure(self.fingerprint, now, packet);
         }
         packet.at = at;
         let is_lost = parts.faults.as_mut().is_some_and(|faults| faults.befall(packet));

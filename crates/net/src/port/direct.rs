@@ -3,12 +3,12 @@
 //! What there is to ask of a port is asked once, as it is made: `is_simple`, `is_direct`. All other packets go by what examines
 //! them, which does the same with these.
 
-use super::{MIX, Outcome, Output, Port, fold, nanos};
+use super::{Outcome, Output, Port, mix_departure, nanos};
 use crate::packet::{PS_PER_NS, Packet, Picos};
 use crate::service::NEVER;
 use congestlab_core::units::{Bytes, Duration};
 
-/// How a packet enters a port.
+/// Manner in which a packet enters a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The packet waits as it is: [`Port::join`].
@@ -57,7 +57,7 @@ impl Port {
             && let Some(law) = &mut self.parts.law
         {
             law.on_departure(nanos(now), packet, Bytes(0));
-            self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
+            self.fingerprint = mix_departure(self.fingerprint, now, packet);
         }
         at
     }
@@ -92,7 +92,7 @@ impl Port {
         self.line.deliver(packet.at);
         if let Some(law) = &mut self.parts.law {
             law.on_departure(nanos(now), packet, backlog);
-            self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
+            self.fingerprint = mix_departure(self.fingerprint, now, packet);
         }
         out.sent(now, packet, false);
         out.deliver(packet);

@@ -8,7 +8,7 @@ pub(super) struct Line {
     // Each beside one that stays as it is: compilers would change two neighbours at once, which takes longer.
     /// Transmissions that have begun.
     pub(super) started: u64,
-    /// Propagation delay.
+    /// Propagation delay, ps.
     delay: Picos,
     /// Bytes whose transmission has begun.
     pub(super) started_bytes: u64,
