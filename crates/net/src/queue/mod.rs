@@ -4,7 +4,7 @@
 //! The packet in transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
 
 pub(crate) mod meter;
-mod ring;
+mod row;
 
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::random::{Probability, Stream};
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use congestlab_core::law::queue::{Chance, Draws, Queues};
 pub use congestlab_core::law::queue::{Discipline, Limit, Reason, Record, red, step, xcp_tcp};
 use congestlab_core::units::{Bytes, Duration};
-use ring::Ring;
+use row::Row;
 
 impl Draws for Stream {
     #[inline]
@@ -210,7 +210,7 @@ impl Others {
 /// A FIFO that knows its bytes and its limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo {
-    packets: Ring,
+    packets: Row,
     bytes: u64,
     /// Packets of low priority among them.
     low: u64,
@@ -225,7 +225,7 @@ impl Fifo {
             Limit::Bytes(bytes) => (u64::MAX, bytes),
             Limit::None => (u64::MAX, u64::MAX),
         };
-        Self { packets: Ring::default(), bytes: 0, low: 0, packets_max, bytes_max }
+        Self { packets: Row::default(), bytes: 0, low: 0, packets_max, bytes_max }
     }
 
     pub(crate) fn for_each(&mut self, each: impl FnMut(&mut Packet)) {
@@ -310,8 +310,8 @@ impl Fifo {
     }
 
     fn push_out(&mut self) -> Option<Packet> {
-        let newest = self.packets.iter().rposition(is_low_priority)?;
-        let packet = self.packets.remove(newest);
+        let behind = self.packets.iter().rev().position(is_low_priority)?;
+        let packet = self.packets.remove(self.len() - 1 - behind);
         self.bytes -= u64::from(packet.size);
         self.low -= 1;
         Some(packet)
