@@ -213,6 +213,13 @@ pub trait Output {
     /// reorders. The packet is the receiver's to change.
     fn deliver(&mut self, packet: &mut Packet);
 
+    /// Takes a packet as [`Output::deliver`] does, which is told the time; the packet's own is another.
+    #[inline]
+    fn deliver_at(&mut self, at: Picos, packet: &mut Packet) {
+        packet.at = at;
+        self.deliver(packet);
+    }
+
     /// Notes that the transmission of a packet begins at `at`; the law has edited its header. `is_lost`: it
     /// will reach the far end broken. For observers; compiles to nothing unless implemented.
     #[inline]
@@ -1094,10 +1101,10 @@ impl Port {
         }
         let size = packet.size;
         let end = self.server.transmit_fixed(now, u32::from(size));
-        packet.at = self.line.begin(size, end);
-        self.line.deliver(packet.at);
+        let at = self.line.begin(size, end);
+        self.line.deliver(at);
         out.sent(now, packet, false);
-        out.deliver(packet);
+        out.deliver_at(at, packet);
     }
 
     /// A packet leaves the queue for the wire.

@@ -1,5 +1,10 @@
-//! Where threads meet between windows: they agree on the next window and hand packets over.
+//! Where threads meet between windows: they agree on the next ones and hand packets over.
+//!
+//! What goes from one thread to another mostly takes longer than from one meeting to the next. So a thread need not have heard of
+//! the last meetings to go on: it tells them what it has, and waits for one before. Threads that have now more, now less to do
+//! than others wait little for each other.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
@@ -10,7 +15,7 @@ use crate::mail::Mail;
 /// there are fewer free cores than threads (docs/design/engine.md 2.6).
 const SPINS: u32 = 2000;
 
-/// One of two boards, used in turn: a thread writes the next one while a slower one still reads.
+/// A meeting in the making. There are several, used in turn: a thread writes the next one while slower ones still read.
 #[derive(Debug)]
 struct Board {
     first: Vec<AtomicU64>,
@@ -19,6 +24,24 @@ struct Board {
     stop: AtomicBool,
     /// Mail by receiver, then by sender.
     mail: Vec<Vec<Mutex<Mail>>>,
+    arrived: AtomicUsize,
+    /// The number of meetings when all had come to this one.
+    complete: AtomicU64,
+}
+
+impl Board {
+    fn new(threads: usize) -> Self {
+        let numbers = || (0..threads).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            first: numbers(),
+            packets: numbers(),
+            work: numbers(),
+            stop: AtomicBool::new(false),
+            mail: (0..threads).map(|_| (0..threads).map(|_| Mutex::default()).collect()).collect(),
+            arrived: AtomicUsize::new(0),
+            complete: AtomicU64::new(0),
+        }
+    }
 }
 
 /// The words of a thread at a meeting.
@@ -35,7 +58,7 @@ pub(crate) struct Post {
 /// The agreement of the threads at a meeting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meeting {
-    /// The window that all run next.
+    /// The first window in which any has something due.
     pub(crate) first: Window,
     /// Packets that all have served since the last meeting, and the busiest of them.
     pub(crate) packets: u64,
@@ -47,7 +70,7 @@ pub(crate) struct Meeting {
 
 impl Meeting {
     /// For threads that say this; `None`: there is none.
-    pub(crate) fn of(posts: impl Iterator<Item = Post> + Clone) -> Option<Self> {
+    fn of(posts: impl Iterator<Item = Post> + Clone) -> Option<Self> {
         Some(Self {
             first: posts.clone().map(|post| post.first).min()?,
             packets: posts.clone().map(|post| post.packets).sum(),
@@ -62,11 +85,9 @@ impl Meeting {
 #[derive(Debug)]
 pub(crate) struct Exchange<'a> {
     threads: usize,
-    boards: [Board; 2],
-    /// Meetings that each thread has begun.
-    rounds: Vec<AtomicU64>,
-    arrived: AtomicUsize,
-    generation: AtomicUsize,
+    /// Meetings that a thread need not have heard of to go on: the last ones that it has told.
+    pub(crate) lead: u64,
+    boards: Vec<Board>,
     /// For those who sleep: guards nothing but the moment of falling asleep.
     bed: Mutex<()>,
     bell: Condvar,
@@ -74,83 +95,117 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(threads: usize, stop: &'a AtomicBool) -> Self {
-        let numbers = || (0..threads).map(|_| AtomicU64::new(0)).collect();
-        let board = || Board {
-            first: numbers(),
-            packets: numbers(),
-            work: numbers(),
-            stop: AtomicBool::new(false),
-            mail: (0..threads).map(|_| (0..threads).map(|_| Mutex::default()).collect()).collect(),
-        };
-        Self {
-            threads,
-            boards: [board(), board()],
-            rounds: numbers(),
-            arrived: AtomicUsize::new(0),
-            generation: AtomicUsize::new(0),
-            bed: Mutex::new(()),
-            bell: Condvar::new(),
-            stop,
-        }
+    pub(crate) fn new(threads: usize, lead: u64, stop: &'a AtomicBool) -> Self {
+        // Who tells a meeting has heard of those up to `lead` before the last, and so have those who told that one.
+        let boards = (0..2 * lead + 2).map(|_| Board::new(threads)).collect();
+        Self { threads, lead, boards, bed: Mutex::default(), bell: Condvar::new(), stop }
     }
 
-    /// Posts what a thread has to say and its mail; waits for the others. `None` if the run is to stop.
-    pub(crate) fn meet(&self, id: usize, post: Post, outboxes: &mut [Mail]) -> Option<Meeting> {
-        if self.threads == 1 {
-            return Meeting::of(core::iter::once(post)).filter(|_| !self.stop.load(Ordering::Relaxed));
-        }
-        let round = self.rounds[id].fetch_add(1, Ordering::Relaxed);
-        let board = &self.boards[round as usize % 2];
-        board.first[id].store(post.first, Ordering::Relaxed);
-        board.packets[id].store(post.packets, Ordering::Relaxed);
-        board.work[id].store(post.work, Ordering::Relaxed);
-        // Who has given its window up has seen this, and the others must not go on with what it has left out.
-        if self.stop.load(Ordering::Relaxed) {
-            board.stop.store(true, Ordering::Relaxed);
-        }
-        for (to, outbox) in outboxes.iter_mut().enumerate().filter(|(_, outbox)| !outbox.is_empty()) {
-            let mut mail = board.mail[to][id].lock().expect("no thread panics with mail in hand");
-            std::mem::swap(&mut *mail, outbox);
-        }
-        self.wait();
-        if board.stop.load(Ordering::Relaxed) {
-            return None;
-        }
-        let posts = read(&board.first).zip(read(&board.packets)).zip(read(&board.work));
-        Meeting::of(posts.map(|((first, packets), work)| Post { first, packets, work }))
+    /// The place of a thread that has not been at a meeting.
+    pub(crate) fn seat(&self, id: usize) -> Seat<'_> {
+        Seat { exchange: self, id, told: 0, heard: 0, work: 0, firsts: VecDeque::new() }
     }
 
-    /// Takes the mail of the last meeting, in the order of its senders.
-    pub(crate) fn receive(&self, id: usize, mut take: impl FnMut(&mut Mail)) {
-        if self.threads == 1 {
-            return;
-        }
-        let round = self.rounds[id].load(Ordering::Relaxed) - 1;
-        for mail in &self.boards[round as usize % 2].mail[id] {
-            take(&mut mail.lock().expect("no thread panics with mail in hand"));
-        }
+    fn board(&self, meeting: u64) -> &Board {
+        &self.boards[(meeting % self.boards.len() as u64) as usize]
     }
 
-    fn wait(&self) {
-        let generation = self.generation.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.arrived.store(0, Ordering::Release);
+    /// Mail that nobody has heard of, in the order in which it was sent.
+    pub(crate) fn unheard(&mut self) -> impl Iterator<Item = &mut Mail> {
+        self.boards.sort_by_key(|board| board.complete.load(Ordering::Relaxed));
+        let mail = self.boards.iter_mut().flat_map(|board| board.mail.iter_mut().flatten());
+        mail.map(|mail| mail.get_mut().expect("no thread panics with mail in hand"))
+    }
+
+    /// A thread has told a meeting all that it has to say.
+    fn arrive(&self, meeting: u64) {
+        let board = self.board(meeting);
+        if board.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            board.arrived.store(0, Ordering::Relaxed);
             let _awake = self.bed.lock().expect("no thread panics in bed");
-            self.generation.store(generation + 1, Ordering::Release);
+            board.complete.store(meeting + 1, Ordering::Release);
             self.bell.notify_all();
-            return;
         }
+    }
+
+    /// Waits until all have come to a meeting.
+    fn wait(&self, meeting: u64) {
+        let board = self.board(meeting);
+        let is_complete = || board.complete.load(Ordering::Acquire) > meeting;
         for _ in 0..SPINS {
-            if self.generation.load(Ordering::Acquire) != generation {
+            if is_complete() {
                 return;
             }
             std::hint::spin_loop();
         }
         let mut bed = self.bed.lock().expect("no thread panics in bed");
-        while self.generation.load(Ordering::Acquire) == generation {
+        while !is_complete() {
             bed = self.bell.wait(bed).expect("no thread panics in bed");
         }
+    }
+}
+
+/// A thread at its meetings.
+#[derive(Debug)]
+pub(crate) struct Seat<'a> {
+    exchange: &'a Exchange<'a>,
+    id: usize,
+    /// Meetings that it has told, and those that it has heard of.
+    told: u64,
+    heard: u64,
+    /// The work that it has told of last.
+    pub(crate) work: u64,
+    /// The first windows of the meetings heard of last: mail of all but the last was in nobody's hands at those after it.
+    firsts: VecDeque<Window>,
+}
+
+impl Seat<'_> {
+    /// Posts what the thread has to say and its mail.
+    pub(crate) fn tell(&mut self, post: Post, outboxes: &mut [Mail]) {
+        let board = self.exchange.board(self.told);
+        board.first[self.id].store(post.first, Ordering::Relaxed);
+        board.packets[self.id].store(post.packets, Ordering::Relaxed);
+        board.work[self.id].store(post.work, Ordering::Relaxed);
+        // Who has given its window up has seen this, and the others must not go on with what it has left out.
+        if self.exchange.stop.load(Ordering::Relaxed) {
+            board.stop.store(true, Ordering::Relaxed);
+        }
+        for (to, outbox) in outboxes.iter_mut().enumerate().filter(|(_, outbox)| !outbox.is_empty()) {
+            let mut mail = board.mail[to][self.id].lock().expect("no thread panics with mail in hand");
+            std::mem::swap(&mut *mail, outbox);
+        }
+        self.exchange.arrive(self.told);
+        self.told += 1;
+        self.work = post.work;
+    }
+
+    /// True if the thread has to hear of a meeting before it goes on.
+    pub(crate) fn is_due(&self) -> bool {
+        self.heard == 0 || self.heard + self.exchange.lead < self.told
+    }
+
+    /// Waits for the others at the meeting that is due, and takes their mail in the order of its senders. `None` if the run is
+    /// to stop.
+    pub(crate) fn hear(&mut self, mut take: impl FnMut(&mut Mail)) -> Option<Meeting> {
+        self.exchange.wait(self.heard);
+        let board = self.exchange.board(self.heard);
+        if board.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        for mail in &board.mail[self.id] {
+            take(&mut mail.lock().expect("no thread panics with mail in hand"));
+        }
+        self.heard += 1;
+        let posts = read(&board.first).zip(read(&board.packets)).zip(read(&board.work));
+        let meeting = Meeting::of(posts.map(|((first, packets), work)| Post { first, packets, work }))?;
+        self.firsts.truncate(self.exchange.lead as usize);
+        self.firsts.push_front(meeting.first);
+        Some(meeting)
+    }
+
+    /// The first window in which anything can be due, as far as the thread has heard.
+    pub(crate) fn first(&self) -> Window {
+        self.firsts.iter().min().copied().unwrap_or(0)
     }
 }
 

@@ -76,6 +76,13 @@ pub(crate) enum Ending {
     Turn(Turn, Picos),
 }
 
+impl Ending {
+    /// The end of a leg of two threads.
+    fn and(self, other: Self) -> Self {
+        if other == Self::Stopped { other } else { self }
+    }
+}
+
 /// A way for a network to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -238,15 +245,16 @@ pub(crate) fn run(
         }
         let stretch = if is_shared { rule.stretch } else { until_attempt };
         let tally = Tally::new(rule, share.as_ref(), is_shared, each, stretch, until_look);
+        let mut exchange = Exchange::new(domains.len(), plan.lead, span.stop);
         let mut tell = |leg: Progress| progress(Progress { packets: packets + leg.packets, ..leg });
         let ending = match counted.as_deref_mut() {
-            None => run_leg(&mut domains, tally, span, &mut tell),
-            Some(counted) => run_in_turn(&mut domains, tally, plan, span, from, counted),
+            None => run_leg(&mut domains, &exchange, tally, &mut tell),
+            Some(counted) => run_in_turn(&mut domains, &exchange, tally, counted),
         };
         if matches!(ending, Ending::Turn(..)) {
             // What another thread has yet to receive was sent after what it has.
             domains.iter_mut().for_each(|domain| domain.unload(&mut on_their_way));
-            domains.iter_mut().for_each(|domain| domain.unload_mail(&mut on_their_way));
+            exchange.unheard().for_each(|mail| mail.unload(&mut on_their_way));
         }
         elements.reached = Picos::MAX;
         let mut load = vec![0_u64; here.nodes()];
@@ -298,58 +306,45 @@ fn better(
 /// Runs domains, each on a thread.
 fn run_leg(
     domains: &mut [Domain<'_>],
+    exchange: &Exchange<'_>,
     tally: Tally,
-    span: &Span<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Ending {
-    let exchange = Exchange::new(domains.len(), span.stop);
     let (first, others) = domains.split_first_mut().expect("a plan has a domain");
     std::thread::scope(|scope| {
-        for domain in others {
-            let exchange = &exchange;
-            scope.spawn(move || domain.run_all(exchange, tally, &mut |_| {}));
-        }
-        first.run_all(&exchange, tally, progress)
+        let start = |(domain, id): (_, usize)| {
+            let domain: &mut Domain<'_> = domain;
+            scope.spawn(move || domain.run_all(exchange.seat(id), tally, &mut |_| {}))
+        };
+        let others: Vec<_> = others.iter_mut().zip(1..).map(start).collect();
+        let ending = first.run_all(exchange.seat(0), tally, progress);
+        let endings = others.into_iter().map(|other| other.join().expect("no thread panics"));
+        endings.fold(ending, Ending::and)
     })
 }
 
 /// Runs domains one after the other from each meeting to the next, as threads would, and counts.
 fn run_in_turn(
     domains: &mut [Domain<'_>],
-    mut tally: Tally,
-    plan: &Plan,
-    span: &Span<'_>,
-    from: Picos,
+    exchange: &Exchange<'_>,
+    tally: Tally,
     counted: &mut Counted,
 ) -> Ending {
-    let last = span.end >> plan.shift;
-    let mut reached = from;
+    let mut seats: Vec<_> = (0..domains.len()).map(|id| exchange.seat(id)).collect();
+    let mut tallies = vec![tally; domains.len()];
+    let mut leg = counted.leg(exchange);
+    domains.iter_mut().zip(&mut seats).for_each(|(domain, seat)| domain.tell(seat));
     loop {
-        let posts: Vec<_> = domains.iter_mut().map(Domain::post).collect();
-        let meeting = Meeting::of(posts.into_iter()).expect("a plan has a domain");
-        counted.add(reached, domains, &meeting);
-        if meeting.first > last {
-            return Ending::Complete;
-        }
-        for from in 0..domains.len() {
-            for to in (0..domains.len()).filter(|&to| to != from) {
-                let mut mail = std::mem::take(domains[from].mail(to));
-                domains[to].receive(&mut mail);
-                *domains[from].mail(to) = mail;
+        leg.add(domains, &seats);
+        let each = domains.iter_mut().zip(&mut seats).zip(&mut tallies);
+        let endings = each.map(|((domain, seat), tally)| domain.go_on(seat, tally));
+        match endings.reduce(|one, other| one.zip(other).map(|(one, other)| one.and(other))).flatten() {
+            Some(ending @ Ending::Turn(..)) => {
+                leg.add(domains, &seats);
+                return ending;
             }
-        }
-        for domain in domains.iter_mut() {
-            reached = domain.run_epoch(meeting.first);
-        }
-        let turn = tally.turns(&meeting);
-        if tally.forgets() {
-            domains.iter_mut().for_each(Domain::forget);
-        }
-        if let Some(turn) = turn {
-            // They have yet to tell of it.
-            let meeting = Meeting::of(domains.iter_mut().map(Domain::post).collect::<Vec<_>>().into_iter());
-            counted.add(reached, domains, &meeting.expect("a plan has a domain"));
-            return Ending::Turn(turn, reached);
+            Some(ending) => return ending,
+            None => domains.iter_mut().zip(&mut seats).for_each(|(domain, seat)| domain.tell(seat)),
         }
     }
 }
@@ -382,7 +377,7 @@ pub(crate) mod tests {
 
     fn outcome(
         model: &Model,
-        threads: usize,
+        (threads, divisor): (usize, u32),
         rule: Rule,
         tap: Option<&dyn Tap>,
         counted: Option<&mut Counted>,
@@ -392,23 +387,27 @@ pub(crate) mod tests {
         let mut elements = Elements::new(model, &network, false, &stop);
         let (end, bin, events) = (model.duration, model.sample_every, model.record_events);
         let span = Span { end, bin, events, tap, stop: &stop };
-        let alone = Plan::new(&network, 1).expect("a network with windows");
-        assert!(run(&network, &alone, (threads, 1), &mut elements, &span, rule, counted, &mut |_| {}));
+        let alone = Plan::new(&network, divisor).expect("a network with windows");
+        assert!(run(&network, &alone, (threads, divisor), &mut elements, &span, rule, counted, &mut |_| {}));
         elements.finish(model, true)
     }
 
-    /// The classes in which a run with very busy hosts begins, and those of the model; `None`: one thread has it all.
+    /// The way in which a run with very busy hosts begins; `None`: one thread has it all.
+    fn share(network: &Network, (threads, divisor): (usize, u32)) -> Option<Share> {
+        let mut load = share::guess(network);
+        load[network.links..].iter_mut().for_each(|load| *load *= BUSY);
+        Share::new(network, divisor, threads, &load)
+    }
+
+    /// The classes in which such a run begins, and those of the model.
     pub(crate) fn classes(model: &Model, threads: usize) -> Option<[usize; 2]> {
         let network = Network::new(model);
-        let mut load = share::guess(&network);
-        load[network.links..].iter_mut().for_each(|load| *load *= BUSY);
-        let share = Share::new(&network, 1, threads, &load)?;
-        Some([share.cut.network.classes.len(), network.classes.len()])
+        Some([share(&network, (threads, 1))?.cut.network.classes.len(), network.classes.len()])
     }
 
     #[test]
     fn a_network_that_changes_hands_again_and_again_runs_as_in_one() {
-        let (mut networks, mut returns, mut cuts) = (0, 0, 0);
+        let (mut networks, mut returns, mut cuts, mut leads) = (0, 0, 0, 0);
         for seed in 0..120 {
             let mut draw = Draw::new(seed);
             let mut model = common::random_model(&mut draw, seed);
@@ -420,17 +419,19 @@ pub(crate) mod tests {
             if seed % 4 == 0 {
                 (model.sample_every, model.record_events) = (Some(7_000_000_000), true);
             }
-            let threads = [3, 16][seed as usize / 2 % 2];
-            let Some([cut, whole]) = classes(&model, threads) else { continue };
+            let way = ([3, 16][seed as usize / 2 % 2], [1, 256][usize::from(seed % 4 == 2)]);
+            let network = Network::new(&model);
+            let Some(share) = share(&network, way) else { continue };
             networks += 1;
-            cuts += usize::from(cut > whole);
+            cuts += usize::from(share.cut.network.classes.len() > network.classes.len());
+            leads += usize::from(share.plan.lead > 0);
             let expected = crate::run(&model, Engine::Reference, &AtomicBool::new(false), &mut |_| {});
             let hands = Hands(thread::current().id(), Mutex::default());
             let restless = Rule { stretch: 3, attempt: 0, stay: u64::MAX, patience: 1, hosts: BUSY, ..RULE };
             // Every other one is shared anew before it leaves threads, however that is.
             let restless = Rule { look: 1 + seed % 2, busy: 0, steady: 100, begun: 100, ..restless };
             let restless = Rule { uneven: 0, better: 10_000 * (seed % 2), ..restless };
-            let got = outcome(&model, threads, restless, Some(&hands), None);
+            let got = outcome(&model, way, restless, Some(&hands), None);
             assert_eq!(got.fingerprint, expected.fingerprint, "seed {seed}");
             assert!(got == expected, "seed {seed}: equal fingerprint, but not equal");
             // Threads leave after three meetings.
@@ -439,5 +440,38 @@ pub(crate) mod tests {
         }
         assert!(networks > 80 && returns > 60, "{returns} of {networks} networks on threads once more");
         assert!(cuts > 30, "{cuts} of {networks} networks with classes that were cut");
+        assert!(
+            leads > 10,
+            "{leads} of {networks} networks with threads that need not hear of the last meeting"
+        );
+    }
+
+    /// Stops a run at the first packet that is sent after some time.
+    struct Impatient<'a>(Picos, &'a AtomicBool);
+
+    impl Tap for Impatient<'_> {
+        fn sent(&self, _: u32, at: Picos, _: &Packet, _: bool) {
+            self.1.fetch_or(at > self.0, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn threads_that_are_ahead_of_each_other_give_up_together() {
+        let mut leads = 0;
+        for seed in (2..400).step_by(8) {
+            let model = common::random_model(&mut Draw::new(seed), seed);
+            let (network, way) = (Network::new(&model), (3, 256));
+            let Some(share) = share(&network, way).filter(|share| share.plan.lead > 0) else { continue };
+            leads += 1;
+            let stop = AtomicBool::new(false);
+            let tap = Impatient(model.duration / 10 * (seed / 8 % 10), &stop);
+            let mut elements = Elements::new(&model, &network, false, &stop);
+            let span = Span { end: model.duration, bin: None, events: false, tap: Some(&tap), stop: &stop };
+            let alone = Plan::new(&network, way.1).expect("a network with windows");
+            let rule = Rule { hosts: BUSY, ..RULE };
+            let is_complete = run(&network, &alone, way, &mut elements, &span, rule, None, &mut |_| {});
+            assert!(!is_complete || !stop.into_inner(), "seed {seed}, threads {}", share.plan.domains());
+        }
+        assert!(leads > 10, "{leads} networks with threads that need not hear of the last meeting");
     }
 }

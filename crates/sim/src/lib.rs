@@ -301,11 +301,11 @@ fn run_parts(
     let work = |tell: &mut dyn FnMut(Progress)| {
         let mut store = Store::default();
         // Who is alone leaves nothing there.
-        let alone = Exchange::new(1, span.stop);
+        let alone = Exchange::new(1, 0, span.stop);
         while let Some((network, plan)) = parts.get(next.fetch_add(1, Relaxed)) {
             let take = || elements.lock().expect("no thread panics with the elements in hand");
             let mut domain = Domain::new(network, plan, 0, &mut take(), span, store, 0);
-            let ending = domain.run_all(&alone, Tally::of_one(), &mut |_| {});
+            let ending = domain.run_all(alone.seat(0), Tally::of_one(), &mut |_| {});
             let packets = packets.fetch_add(domain.packets, Relaxed) + domain.packets;
             store = domain.finish(&mut take());
             if ending != Ending::Complete {

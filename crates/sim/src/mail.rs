@@ -6,10 +6,13 @@
 use congestlab_net::packet::Packet;
 
 use crate::calendar::Window;
+use crate::prefetch::prefetch;
 use crate::store::{CHUNK, Chunk, Store};
 
 /// So many windows are open at once; more than that begin new sheets where those before have room.
 const OPEN: usize = 64;
+/// So many sheets ahead of the one that is begun are asked for.
+const AHEAD: usize = 4;
 
 /// Packets of one window.
 #[derive(Debug)]
@@ -49,33 +52,38 @@ impl Mail {
         self.sheets[..self.used].iter().map(|sheet| u64::from(sheet.fill)).sum()
     }
 
-    /// Adds a packet for a window. Says whether it begins a sheet, with a chunk of the store.
-    #[inline]
-    pub(crate) fn push(&mut self, window: Window, packet: &Packet, store: &mut Store) -> bool {
-        let open = self.open.get(window as usize % OPEN).map_or(0, |&open| open as usize);
-        let sheet = self.sheets[..self.used].get_mut(open);
-        if let Some(sheet) = sheet.filter(|sheet| sheet.window == window && !sheet.is_full()) {
-            sheet.chunk[sheet.fill as usize % CHUNK] = *packet;
-            sheet.fill += 1;
-            return false;
+    /// The next place of the sheet of a window, which is taken with it; `None`: there is no sheet with one.
+    #[inline(always)]
+    pub(crate) fn place(&mut self, window: Window) -> Option<&mut Packet> {
+        let open = *self.open.get(window as usize % OPEN)?;
+        let sheet = self.sheets[..self.used].get_mut(open as usize)?;
+        if sheet.window != window || sheet.is_full() {
+            return None;
         }
-        self.begin(window, store).chunk[0] = *packet;
-        true
+        sheet.fill += 1;
+        Some(&mut sheet.chunk[(sheet.fill - 1) as usize % CHUNK])
     }
 
-    /// A sheet with room for its first packet, which counts already.
+    /// The first place of a new sheet for a window, with a chunk of the store.
     #[inline(never)]
-    fn begin(&mut self, window: Window, store: &mut Store) -> &mut Sheet {
+    pub(crate) fn begin(&mut self, window: Window, store: &mut Store) -> &mut Packet {
         if self.used == self.sheets.len() {
             self.sheets.push(Sheet { window, fill: 0, chunk: Box::new([Packet::default(); CHUNK]) });
         }
+        // The other thread had it last.
+        self.sheets.get(self.used + AHEAD).into_iter().for_each(prefetch);
         self.open.resize(OPEN, 0);
         self.open[window as usize % OPEN] = self.used as u32;
         let sheet = &mut self.sheets[self.used];
         self.used += 1;
         (sheet.window, sheet.fill) = (window, 1);
         store.warm(&mut sheet.chunk);
-        sheet
+        &mut sheet.chunk[0]
+    }
+
+    /// Adds all packets to `packets`.
+    pub(crate) fn unload(&mut self, packets: &mut Vec<Packet>) {
+        self.take().for_each(|sheet| packets.extend_from_slice(sheet.packets()));
     }
 
     /// Hands all sheets over. They stay, for other packets.

@@ -4,11 +4,12 @@
 //! in instructions, as [`crate::run`] weighs it when it shares a network: a fixed number for each packet at each kind of
 //! node, for each packet that goes from one thread to another, and for each meeting. So the count is the same everywhere.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_net::packet::Picos;
 
-use crate::barrier::{Exchange, Meeting};
+use crate::barrier::{Exchange, Seat};
 use crate::crew::Tally;
 use crate::elements::Elements;
 use crate::model::Model;
@@ -28,14 +29,12 @@ pub struct Counted {
     pub meetings: u64,
     /// Work of packets at all nodes.
     pub work: u64,
-    /// Work of the busiest thread, from each meeting to the next, with what it handed over and took.
+    /// When the last thread has done its work, with what it handed over and took, and has waited for others.
     pub busiest: u64,
     /// Time of the meetings, as work.
     pub meeting: u64,
     /// The time from which on it is counted.
     from: Picos,
-    /// Work of the domains of this leg, counted or not.
-    done: u64,
 }
 
 impl Counted {
@@ -44,25 +43,51 @@ impl Counted {
         self.work as f64 / (self.busiest + self.meeting).max(1) as f64
     }
 
-    /// Returns what the busiest thread had to do, from each meeting to the next, divided by the mean of `threads`.
+    /// Returns what the last thread had to do and to wait for, divided by the mean work of `threads`.
     pub fn imbalance(&self, threads: usize) -> f64 {
         self.busiest as f64 * threads as f64 / self.work.max(1) as f64
     }
 
-    /// A meeting of threads at a time, or the next stretch of one that is alone.
-    pub(crate) fn add(&mut self, at: Picos, domains: &[Domain<'_>], meeting: &Meeting) {
+    /// A leg of a run, to be counted.
+    pub(crate) fn leg(&mut self, exchange: &Exchange<'_>) -> Leg<'_> {
+        Leg { lead: exchange.lead as usize, ends: Vec::new(), told: VecDeque::new(), done: 0, counted: self }
+    }
+}
+
+/// What is counted of a leg: when threads would have done what they had, as work from the beginning of the run.
+#[derive(Debug)]
+pub(crate) struct Leg<'a> {
+    lead: usize,
+    /// By thread, and when all had told of the last meetings.
+    ends: Vec<u64>,
+    told: VecDeque<u64>,
+    /// Work of its domains, counted or not.
+    done: u64,
+    counted: &'a mut Counted,
+}
+
+impl Leg<'_> {
+    /// Threads have told of what they have done, or one that is alone has.
+    pub(crate) fn add(&mut self, domains: &[Domain<'_>], seats: &[Seat<'_>]) {
         let done = domains.iter().map(|domain| domain.work).sum::<u64>();
-        // Those of another leg begin with nothing.
-        let new = done.checked_sub(std::mem::replace(&mut self.done, done)).unwrap_or(done);
-        if at <= self.from {
+        let new = done - std::mem::replace(&mut self.done, done);
+        let counted = &mut *self.counted;
+        if domains[0].reached <= counted.from {
             return;
         }
-        self.work += new;
-        self.threads = self.threads.max(domains.len());
-        self.busiest += meeting.longest;
+        counted.work += new;
+        counted.threads = counted.threads.max(domains.len());
+        // Who did this had heard of the meeting so many before, when all had told of that.
+        let heard = if self.told.len() > self.lead { self.told.pop_front() } else { None };
+        self.ends.resize(domains.len(), counted.busiest);
+        for (end, seat) in self.ends.iter_mut().zip(seats) {
+            *end = (*end).max(heard.unwrap_or(0)) + seat.work;
+        }
+        counted.busiest = self.ends.iter().max().copied().unwrap_or(0);
+        self.told.push_back(counted.busiest);
         if domains.len() > 1 {
-            self.meetings += 1;
-            self.meeting += share::meeting(domains.len());
+            counted.meetings += 1;
+            counted.meeting += share::meeting(domains.len());
         }
     }
 }
@@ -90,7 +115,7 @@ pub(crate) fn run_parts(
     let mut store = Store::default();
     for (network, plan) in parts {
         let mut domain = Domain::new(network, plan, 0, elements, span, store, 0);
-        domain.run_all(&Exchange::new(1, span.stop), Tally::of_one(), &mut |_| {});
+        domain.run_all(Exchange::new(1, 0, span.stop).seat(0), Tally::of_one(), &mut |_| {});
         counted.work += domain.work;
         let next = share::least(&done);
         done[next] += domain.work;

@@ -14,6 +14,8 @@ const LINK_PACKETS: u64 = 32;
 
 /// At most `2^EPOCH` windows pass between two meetings of threads: more would only fill the cache.
 const EPOCH: u32 = 4;
+/// Meetings that a thread may be ahead of what it has heard: more would only take memory.
+const LEAD: u64 = 3;
 
 /// A way to cut time and to put nodes in order.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) cost: Vec<u32>,
     /// Threads meet every `2^epoch` windows: what goes from one to another takes at least as long.
     pub(crate) epoch: u32,
+    /// So many meetings more fit into that time.
+    pub(crate) lead: u64,
 }
 
 impl Plan {
@@ -88,8 +92,9 @@ impl Plan {
         is_late.iter_mut().zip(&is_mixed).for_each(|(is_late, is_mixed)| *is_late |= is_mixed);
         let between = network.edges.iter().filter(|e| home[e.from] != home[e.to]).map(|e| e.latency).min();
         let epoch = Self::epoch(between, shift);
+        let lead = between.map_or(0, |latency| ((latency >> (shift + epoch)) - 1).min(LEAD));
         let (cost, order) = (share::costs(network), order.into_iter().map(|n| n as u32).collect());
-        Some(Self { shift, order, rank, is_late, is_mixed, home, cost, epoch })
+        Some(Self { shift, order, rank, is_late, is_mixed, home, cost, epoch, lead })
     }
 
     /// Threads meet every so many windows, as a power of two, if what goes from one to another takes at least so long.
@@ -101,7 +106,7 @@ impl Plan {
     pub(crate) fn in_step(&self, shared: &Self) -> (Self, u64) {
         let theirs = shared.shift + shared.epoch;
         let epoch = theirs.saturating_sub(self.shift);
-        (Self { epoch, ..self.clone() }, 1 << self.shift.saturating_sub(theirs))
+        (Self { epoch, lead: 0, ..self.clone() }, 1 << self.shift.saturating_sub(theirs))
     }
 
     /// Threads that have something to do.

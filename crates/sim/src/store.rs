@@ -45,6 +45,12 @@ impl Bucket {
         self.cursor & (CHUNK as u32 - 1) == 0
     }
 
+    /// The last chunk of one that is not empty.
+    #[inline]
+    pub(crate) fn last_chunk(&self) -> u32 {
+        self.tail().0
+    }
+
     /// The last chunk of one that is not empty, and the packets in it.
     fn tail(&self) -> (u32, u32) {
         let last = self.cursor - 1;
@@ -73,27 +79,17 @@ impl Default for Store {
 }
 
 impl Store {
-    /// Appends a packet; returns where it is.
+    /// Appends a packet; returns it where it is.
     #[inline]
-    pub(crate) fn push(&mut self, bucket: &mut Bucket, packet: &Packet) -> Place {
+    pub(crate) fn push(&mut self, bucket: &mut Bucket, packet: &Packet) -> &mut Packet {
         if bucket.is_full() {
             self.extend(bucket);
         }
         let place = bucket.cursor;
         // The last place but one of all is never reached: `grow` stops before.
         bucket.cursor = place.wrapping_add(1);
-        self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)] = *packet;
-        place
-    }
-
-    /// Appends a packet that is in the store to a bucket that is not full; returns the new one.
-    #[inline]
-    pub(crate) fn push_copy(&mut self, bucket: &mut Bucket, from: Place) -> &mut Packet {
-        let place = bucket.cursor;
-        bucket.cursor = place.wrapping_add(1);
-        let packet = *self.get(from);
         let to = &mut self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)];
-        *to = packet;
+        *to = *packet;
         to
     }
 
@@ -234,12 +230,6 @@ impl Store {
 #[inline]
 pub(crate) const fn place(chunk: u32, slot: u32) -> Place {
     (chunk << CHUNK_BITS) | slot
-}
-
-/// The chunk of a place.
-#[inline]
-pub(crate) const fn chunk_of(place: Place) -> u32 {
-    place >> CHUNK_BITS
 }
 
 /// Number of a packet within a list of chunks; [`locate`] is its inverse.

@@ -11,7 +11,7 @@ use congestlab_net::port::{Entry, Output, Outputs, Port, PortEvent};
 use congestlab_net::xcp_i::{Address, Neighbour, Way};
 
 use crate::arrivals::Arrivals;
-use crate::barrier::{Exchange, Post};
+use crate::barrier::{Post, Seat};
 use crate::calendar::{Calendar, Window};
 use crate::crew::{Ending, Tally};
 use crate::device::Device;
@@ -25,7 +25,7 @@ use crate::prefetch::prefetch;
 use crate::router::Surroundings;
 use crate::share::HANDED;
 use crate::station::{Endpoint, Outbox, Record, Station};
-use crate::store::{Bucket, CHUNK, Chunk, Place, Store, chunk_of, locate, ordinal, place};
+use crate::store::{Bucket, CHUNK, Chunk, Place, Store, locate, ordinal, place};
 use crate::{Progress, Span, Stop, Tap};
 
 /// Packets for hosts are gathered up to about this number. After as many, and after as many that come to a link, it is
@@ -197,24 +197,32 @@ impl Fabric<'_> {
         }
     }
 
-    /// Sends a packet on from where it is, as [`Fabric::deliver`]: it arrives at `at`.
+    /// Sends a packet on as [`Fabric::deliver`] does, along its route: it arrives at `at`.
     #[inline(always)]
-    fn pass_on(&mut self, from: Place, at: Picos) {
-        let route = self.store.get(from).route + 1;
-        let window = at >> self.shift;
+    fn pass_on(&mut self, packet: &Packet, at: Picos) {
+        let (window, route) = (at >> self.shift, packet.route + 1);
         let away = self.home.get(route as usize).filter(|&&home| home != self.id).copied();
-        if away.is_none()
-            && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
-        {
-            let packet = self.store.push_copy(bucket, from);
-            (packet.at, packet.route) = (at, route);
-            return;
+        if let Some(home) = away {
+            self.pass_away(home, packet, at);
+        } else if let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full()) {
+            // Copied before it is changed: what was just written in parts can not be read as a whole at once.
+            let to = self.store.push(bucket, packet);
+            (to.at, to.route) = (at, route);
+        } else {
+            self.deliver_first(&Packet { at, route, ..*packet }, window);
         }
-        let packet = Packet { at, route, ..*self.store.get(from) };
-        match away {
-            Some(home) => self.send_away(home, &packet, window),
-            None => self.deliver_first(&packet, window),
-        };
+    }
+
+    /// The same to another thread.
+    #[inline(never)]
+    fn pass_away(&mut self, home: u16, packet: &Packet, at: Picos) {
+        let (window, route) = (at >> self.shift, packet.route + 1);
+        if let Some(to) = self.outboxes[usize::from(home)].place(window) {
+            *to = *packet;
+            (to.at, to.route) = (at, route);
+        } else {
+            self.send_away(home, &Packet { at, route, ..*packet }, window);
+        }
     }
 
     #[inline(never)]
@@ -230,9 +238,12 @@ impl Fabric<'_> {
     /// A packet goes to another thread.
     #[inline(never)]
     fn send_away(&mut self, home: u16, packet: &Packet, window: Window) -> bool {
-        if !self.outboxes[usize::from(home)].push(window, packet, &mut self.store) {
+        let outbox = &mut self.outboxes[usize::from(home)];
+        if let Some(place) = outbox.place(window) {
+            *place = *packet;
             return true;
         }
+        *outbox.begin(window, &mut self.store) = *packet;
         self.outgoing = self.outgoing.min(window);
         self.goes_on()
     }
@@ -264,10 +275,10 @@ impl Fabric<'_> {
         let leader = self.network.leader[node] as usize;
         debug_assert!(self.plan.is_late[leader] && self.plan.home[node] == self.id);
         let starts_chunk = self.late.is_full();
-        let place = self.store.push(&mut self.late, packet);
+        self.store.push(&mut self.late, packet);
         // The list of the window's chunks ends with those of the late packets.
         if starts_chunk {
-            self.chunks.push((chunk_of(place), 0));
+            self.chunks.push((self.late.last_chunk(), 0));
         }
         let index = self.chunks.len() - 1;
         let fill = &mut self.chunks[index].1;
@@ -316,6 +327,13 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
         if packet.at <= self.fabric.end {
             packet.route += 1;
             self.fabric.deliver(packet);
+        }
+    }
+
+    #[inline(always)]
+    fn deliver_at(&mut self, at: Picos, packet: &mut Packet) {
+        if at <= self.fabric.end {
+            self.fabric.pass_on(packet, at);
         }
     }
 
@@ -610,7 +628,7 @@ pub(crate) struct Domain<'a> {
     benches: Vec<AnyBench>,
     is_probed: bool,
     /// All events before this time have happened, but those of a window that was given up.
-    reached: Picos,
+    pub(crate) reached: Picos,
     /// Packets that reached an element so far.
     pub(crate) packets: u64,
     /// Work done by each node since a time, and by all of them so far, in instructions.
@@ -766,13 +784,13 @@ impl<'a> Domain<'a> {
     fn dispatch(&mut self) {
         let network = self.fabric.network;
         let is_cold = self.fabric.store.bytes() > CACHE;
+        // More at once would wait for each other.
+        let most = if is_cold { CHUNK / 2 } else { CHUNK };
         let mut held = self.spare.take().unwrap_or_else(|| Box::new([Packet::default(); CHUNK]));
         let mut hosts = None;
         for index in 0..self.fabric.chunks.len() {
             let (chunk, fill) = self.fabric.chunks[index];
-            if is_cold && let Some(&(next, fill)) = self.fabric.chunks.get(index + AHEAD) {
-                self.fabric.store.chunk(next, fill).iter().for_each(prefetch);
-            }
+            let ahead = self.fabric.chunks.get(index + AHEAD).filter(|_| is_cold).map(|&(next, _)| next);
             // What is sent meanwhile goes to other chunks.
             self.fabric.store.swap(chunk, &mut held);
             let has_one_route = have_one_route(&held[..fill as usize]);
@@ -781,7 +799,10 @@ impl<'a> Domain<'a> {
                 let rest = &held[from..fill as usize];
                 let ends = |packet: &Packet| packet.route != first.route;
                 let end = if has_one_route { None } else { rest.iter().position(ends) };
-                let count = end.unwrap_or(rest.len());
+                let count = end.unwrap_or(rest.len()).min(most);
+                if let Some(next) = ahead {
+                    self.fabric.store.chunk(next, CHUNK as u32)[from..from + count].iter().for_each(prefetch);
+                }
                 let packets = &rest[..count];
                 let hop = network.routes[first.route as usize];
                 let node = network.node_of(hop);
@@ -928,7 +949,8 @@ impl<'a> Domain<'a> {
                     Entry::Passes => {
                         let at = port.pass(now, packet);
                         if at <= wire.fabric.end {
-                            wire.fabric.pass_on(place, at);
+                            let packet = *packet;
+                            wire.fabric.pass_on(&packet, at);
                         }
                     }
                     Entry::Examined => port.arrive_beside(now, *packet, &mut wire),
@@ -936,9 +958,9 @@ impl<'a> Domain<'a> {
             }
         }
         port.advance_before(end, &mut wire);
+        let next = port.next_event();
         self.keys.clear();
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
-        let next = port.next_event();
         self.rearm(link, next, end);
     }
 
@@ -1039,13 +1061,6 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Adds the packets that are on their way from here to others to `packets`.
-    pub(crate) fn unload_mail(&mut self, packets: &mut Vec<Packet>) {
-        for sheet in self.fabric.outboxes.iter_mut().flat_map(Mail::take) {
-            packets.extend_from_slice(sheet.packets());
-        }
-    }
-
     /// Gives everything back but the packets that are on their way.
     /// The store, empty, is for whoever runs next.
     pub(crate) fn finish(self, elements: &mut Elements) -> Store {
@@ -1079,13 +1094,8 @@ impl<'a> Domain<'a> {
         store
     }
 
-    /// Mail for another thread.
-    pub(crate) fn mail(&mut self, to: usize) -> &mut Mail {
-        &mut self.fabric.outboxes[to]
-    }
-
     /// The words of this thread at a meeting.
-    pub(crate) fn post(&mut self) -> Post {
+    fn post(&mut self) -> Post {
         let fabric = &mut self.fabric;
         let handed = fabric.handed + fabric.outboxes.iter().map(Mail::packets).sum::<u64>();
         fabric.handed = 0;
@@ -1095,13 +1105,8 @@ impl<'a> Domain<'a> {
         Post { first, packets: self.packets - before.0, work }
     }
 
-    /// Takes mail of another thread.
-    pub(crate) fn receive(&mut self, mail: &mut Mail) {
-        self.fabric.receive(mail);
-    }
-
-    /// Runs to the end of the epoch that a window is in, or of the run. Returns the time.
-    pub(crate) fn run_epoch(&mut self, first: Window) -> Picos {
+    /// Runs to the end of the epoch that a window is in, or of the run.
+    fn run_epoch(&mut self, first: Window) {
         let last = self.fabric.end >> self.fabric.shift;
         let until = last.min(first | ((1 << self.fabric.plan.epoch) - 1));
         let mut window = self.fabric.first();
@@ -1110,47 +1115,65 @@ impl<'a> Domain<'a> {
             window = self.fabric.first();
         }
         self.reached = (until + 1) << self.fabric.shift;
-        self.reached
     }
 
     /// Counts the work of nodes from now on.
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.load.fill(0);
         self.counted_from = self.reached;
     }
 
     /// The time and the packets that it has come to.
-    pub(crate) fn progress(&self) -> Progress {
+    fn progress(&self) -> Progress {
         Progress { at: self.fabric.window << self.fabric.shift, packets: self.packets }
+    }
+
+    /// Tells the other threads what it has for them.
+    pub(crate) fn tell(&mut self, seat: &mut Seat<'_>) {
+        let post = self.post();
+        seat.tell(post, &mut self.fabric.outboxes);
+    }
+
+    /// Hears of the others and runs to the end of the next epoch. Says what ends there, of which it has told the others: the
+    /// same on all threads, unless one has given up.
+    pub(crate) fn go_on(&mut self, seat: &mut Seat<'_>, tally: &mut Tally) -> Option<Ending> {
+        let mut turn = None;
+        while seat.is_due() {
+            let Some(meeting) = seat.hear(|mail| self.fabric.receive(mail)) else {
+                return Some(Ending::Stopped);
+            };
+            turn = tally.turns(&meeting);
+            if tally.forgets() {
+                self.forget();
+            }
+        }
+        // Others have yet to hear of it.
+        if self.fabric.stop.is_given_up() {
+            return None;
+        }
+        let first = seat.first().max(self.reached >> self.fabric.shift);
+        if first > self.fabric.end >> self.fabric.shift {
+            return Some(Ending::Complete);
+        }
+        self.run_epoch(first);
+        let ending = Ending::Turn(turn?, self.reached);
+        self.tell(seat);
+        Some(ending)
     }
 
     /// Runs in step with the other threads until the end, or until `tally` wants another number of them.
     pub(crate) fn run_all(
         &mut self,
-        exchange: &Exchange,
+        mut seat: Seat<'_>,
         mut tally: Tally,
         progress: &mut dyn FnMut(Progress),
     ) -> Ending {
-        let id = usize::from(self.fabric.id);
-        let last = self.fabric.end >> self.fabric.shift;
         loop {
-            let post = self.post();
-            let Some(meeting) = exchange.meet(id, post, &mut self.fabric.outboxes) else {
-                return Ending::Stopped;
-            };
-            if meeting.first > last {
-                return Ending::Complete;
+            self.tell(&mut seat);
+            if let Some(ending) = self.go_on(&mut seat, &mut tally) {
+                return ending;
             }
-            exchange.receive(id, |mail| self.fabric.receive(mail));
-            let reached = self.run_epoch(meeting.first);
             progress(self.progress());
-            let turn = tally.turns(&meeting);
-            if tally.forgets() {
-                self.forget();
-            }
-            if let Some(turn) = turn {
-                return Ending::Turn(turn, reached);
-            }
         }
     }
 }

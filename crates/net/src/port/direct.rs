@@ -88,14 +88,14 @@ impl Port {
         self.waits.record(Duration((now - packet.at) / PS_PER_NS));
         let end = self.server.transmit_fixed(now, u32::from(size));
         self.departure = if waiting > 1 { end } else { NEVER };
-        packet.at = self.line.begin(size, end);
-        self.line.deliver(packet.at);
+        let at = self.line.begin(size, end);
+        self.line.deliver(at);
         if let Some(law) = &mut self.parts.law {
             law.on_departure(nanos(now), packet, backlog);
             self.fingerprint = mix_departure(self.fingerprint, now, packet);
         }
         out.sent(now, packet, false);
-        out.deliver(packet);
+        out.deliver_at(at, packet);
         self.queue.release();
     }
 }

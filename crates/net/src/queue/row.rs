@@ -8,8 +8,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
-/// Packets in a block: 2 KiB, as the engine's chunks, so that one takes the memory that the other gave back.
-const BLOCK: usize = 32;
+/// Packets in a block, 8 KiB: of smaller ones a thread asks the system too often for more.
+const BLOCK: usize = 128;
 
 /// A queue whose first packet can be worked on where it is, and then left behind: a packet is written once as it joins.
 #[derive(Clone, Debug, Default)]
