@@ -88,8 +88,8 @@ pub(crate) struct Exchange<'a> {
     /// Meetings that a thread need not have heard of to go on: the last ones that it has told.
     pub(crate) lead: u64,
     boards: Vec<Board>,
-    /// For those who sleep: guards nothing but the moment of falling asleep.
-    bed: Mutex<()>,
+    /// The number of those who sleep.
+    bed: Mutex<usize>,
     bell: Condvar,
     stop: &'a AtomicBool,
 }
@@ -122,9 +122,12 @@ impl<'a> Exchange<'a> {
         let board = self.board(meeting);
         if board.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             board.arrived.store(0, Ordering::Relaxed);
-            let _awake = self.bed.lock().expect("no thread panics in bed");
+            let asleep = self.bed.lock().expect("no thread panics in bed");
             board.complete.store(meeting + 1, Ordering::Release);
-            self.bell.notify_all();
+            // A bell asks the system, whether anybody hears it or not.
+            if *asleep > 0 {
+                self.bell.notify_all();
+            }
         }
     }
 
@@ -138,10 +141,12 @@ impl<'a> Exchange<'a> {
             }
             std::hint::spin_loop();
         }
-        let mut bed = self.bed.lock().expect("no thread panics in bed");
+        let mut asleep = self.bed.lock().expect("no thread panics in bed");
+        *asleep += 1;
         while !is_complete() {
-            bed = self.bell.wait(bed).expect("no thread panics in bed");
+            asleep = self.bell.wait(asleep).expect("no thread panics in bed");
         }
+        *asleep -= 1;
     }
 }
 

@@ -178,50 +178,24 @@ impl Fabric<'_> {
         self.network.node_of(self.network.routes[route as usize])
     }
 
-    /// Sends a packet on to the element that its route names, where it arrives at `packet.at`. Says whether the run
-    /// goes on, which it asks for one in many packets only.
-    #[inline]
-    fn deliver(&mut self, packet: &Packet) -> bool {
-        let window = packet.at >> self.shift;
-        if let Some(&home) = self.home.get(packet.route as usize)
+    /// Sends a packet on to the element that `route` names, where it arrives at `at`; its own time and route are others.
+    /// Says whether the run goes on, which it asks for one in many packets only.
+    #[inline(always)]
+    fn deliver(&mut self, packet: &Packet, at: Picos, route: u32) -> bool {
+        let window = at >> self.shift;
+        if let Some(&home) = self.home.get(route as usize)
             && home != self.id
         {
-            return self.send_away(home, packet, window);
+            return self.send_away(home, packet, at, route);
         }
         // Most packets join others in a window to come.
         if let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full()) {
-            self.store.push(bucket, packet);
-            true
-        } else {
-            self.deliver_first(packet, window)
-        }
-    }
-
-    /// Sends a packet on as [`Fabric::deliver`] does, along its route: it arrives at `at`.
-    #[inline(always)]
-    fn pass_on(&mut self, packet: &Packet, at: Picos) {
-        let (window, route) = (at >> self.shift, packet.route + 1);
-        let away = self.home.get(route as usize).filter(|&&home| home != self.id).copied();
-        if let Some(home) = away {
-            self.pass_away(home, packet, at);
-        } else if let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full()) {
             // Copied before it is changed: what was just written in parts can not be read as a whole at once.
             let to = self.store.push(bucket, packet);
             (to.at, to.route) = (at, route);
+            true
         } else {
-            self.deliver_first(&Packet { at, route, ..*packet }, window);
-        }
-    }
-
-    /// The same to another thread.
-    #[inline(never)]
-    fn pass_away(&mut self, home: u16, packet: &Packet, at: Picos) {
-        let (window, route) = (at >> self.shift, packet.route + 1);
-        if let Some(to) = self.outboxes[usize::from(home)].place(window) {
-            *to = *packet;
-            (to.at, to.route) = (at, route);
-        } else {
-            self.send_away(home, &Packet { at, route, ..*packet }, window);
+            self.deliver_first(&Packet { at, route, ..*packet }, window)
         }
     }
 
@@ -237,13 +211,15 @@ impl Fabric<'_> {
 
     /// A packet goes to another thread.
     #[inline(never)]
-    fn send_away(&mut self, home: u16, packet: &Packet, window: Window) -> bool {
+    fn send_away(&mut self, home: u16, packet: &Packet, at: Picos, route: u32) -> bool {
+        let window = at >> self.shift;
         let outbox = &mut self.outboxes[usize::from(home)];
-        if let Some(place) = outbox.place(window) {
-            *place = *packet;
+        if let Some(to) = outbox.place(window) {
+            *to = *packet;
+            (to.at, to.route) = (at, route);
             return true;
         }
-        *outbox.begin(window, &mut self.store) = *packet;
+        *outbox.begin(window, &mut self.store) = Packet { at, route, ..*packet };
         self.outgoing = self.outgoing.min(window);
         self.goes_on()
     }
@@ -325,15 +301,14 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
     #[inline]
     fn deliver(&mut self, packet: &mut Packet) {
         if packet.at <= self.fabric.end {
-            packet.route += 1;
-            self.fabric.deliver(packet);
+            self.fabric.deliver(packet, packet.at, packet.route + 1);
         }
     }
 
     #[inline(always)]
     fn deliver_at(&mut self, at: Picos, packet: &mut Packet) {
         if at <= self.fabric.end {
-            self.fabric.pass_on(packet, at);
+            self.fabric.deliver(packet, at, packet.route + 1);
         }
     }
 
@@ -381,8 +356,7 @@ impl<const PROBED: bool> Surroundings for Wires<'_, '_, PROBED> {
         }
         let own = network.own_port(node, packet);
         if own.is_none() {
-            packet.at = now;
-            self.fabric.deliver(packet);
+            self.fabric.deliver(packet, now, packet.route);
         }
         own
     }
@@ -411,28 +385,27 @@ struct Exit<'a, 'b> {
 
 impl Exit<'_, '_> {
     #[inline(always)]
-    fn leave(&mut self, now: Picos, packet: &mut Packet) -> bool {
-        packet.at = match &self.class.pipe {
+    fn leave(&mut self, now: Picos, packet: &Packet, route: u32) -> bool {
+        let at = match &self.class.pipe {
             None => now,
             Some(pipe) => {
                 self.fabric.packet_hops += 1;
                 pipe.pass(now, packet.size, &mut self.busy)
             }
         };
-        packet.at > self.fabric.end || self.fabric.deliver(packet)
+        at > self.fabric.end || self.fabric.deliver(packet, at, route)
     }
 }
 
 impl Outbox for Exit<'_, '_> {
     #[inline(always)]
     fn send(&mut self, now: Picos, packet: &mut Packet) -> bool {
-        packet.route = self.class.route_at(now);
-        self.leave(now, packet)
+        self.leave(now, packet, self.class.route_at(now))
     }
 
     fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) {
         if self.fabric.network.send_off(self.node as usize, to, packet) {
-            self.leave(now, packet);
+            self.leave(now, packet, packet.route);
         }
     }
 
@@ -950,7 +923,7 @@ impl<'a> Domain<'a> {
                         let at = port.pass(now, packet);
                         if at <= wire.fabric.end {
                             let packet = *packet;
-                            wire.fabric.pass_on(&packet, at);
+                            wire.fabric.deliver(&packet, at, packet.route + 1);
                         }
                     }
                     Entry::Examined => port.arrive_beside(now, *packet, &mut wire),
@@ -1034,11 +1007,21 @@ impl<'a> Domain<'a> {
     #[inline(never)]
     fn settle_ties(&mut self, bits: u32) {
         let fabric = &self.fabric;
-        for tied in self.keys.chunk_by_mut(|a, b| a >> bits == b >> bits).filter(|tied| tied.len() > 1) {
-            tied.sort_by_cached_key(|&key| {
-                let (_, ordinal) = fabric.unkey(key);
-                (fabric.network.turn(fabric.packet(ordinal)), ordinal)
-            });
+        let turn = |&key: &u64| {
+            let (_, ordinal) = fabric.unkey(key);
+            (fabric.network.turn(fabric.packet(ordinal)), ordinal)
+        };
+        for tied in self.keys.chunk_by_mut(|a, b| a >> bits == b >> bits) {
+            match tied {
+                [_] => {}
+                // Mostly two: the second packet of a host leaves when the first of the next host does.
+                [first, second] => {
+                    if turn(second) < turn(first) {
+                        core::mem::swap(first, second);
+                    }
+                }
+                _ => tied.sort_by_cached_key(turn),
+            }
         }
     }
 
