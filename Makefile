@@ -63,7 +63,7 @@ bench: release
 	CONGESTLAB=target/profiled/release/congestlab tools/bench --write
 
 bench-peers: release
-	HTSIM='$(HTSIM)' CONGESTLAB=target/profiled/release/congestlab tools/bench --write peers
+	HTSIM='$(HTSIM)' CONGESTLAB=target/profiled/release/congestlab tools/bench --write ns-2 htsim ns-3
 
 bench-linux: build
 	tools/bench-linux

@@ -75,7 +75,7 @@ const TAG: usize = 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Packet {
-    /// Time at which the packet reaches the element that it is on the way to, ps.
+    /// Time at which the packet reaches the element that it is on the way to, or began to wait there, ps.
     pub at: Picos,
     /// Data, SYN, probe: time at which it was sent, ns (RFC 7323 TSval). ACK: the TSval that it echoes.
     pub stamp_ns: u64,

@@ -213,7 +213,7 @@ pub trait Output {
     /// reorders. The packet is the receiver's to change.
     fn deliver(&mut self, packet: &mut Packet);
 
-    /// Takes a packet as [`Output::deliver`] does, which is told the time; the packet's own is another.
+    /// Takes a packet that reaches the far end at `at`, whatever time it carries.
     #[inline]
     fn deliver_at(&mut self, at: Picos, packet: &mut Packet) {
         packet.at = at;
@@ -1103,7 +1103,7 @@ impl Port {
         let end = self.server.transmit_fixed(now, u32::from(size));
         let at = self.line.begin(size, end);
         self.line.deliver(at);
-        out.sent(now, packet, false);
+        out.sent(now, &Packet { at, ..*packet }, false);
         out.deliver_at(at, packet);
     }
 

@@ -96,7 +96,7 @@ pub(crate) struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(threads: usize, lead: u64, stop: &'a AtomicBool) -> Self {
-        // Who tells a meeting has heard of those up to `lead` before the last, and so have those who told that one.
+        // Who tells meeting n has heard of n - lead - 1; whoever told that one had heard of n - 2 lead - 2, whose board is free.
         let boards = (0..2 * lead + 2).map(|_| Board::new(threads)).collect();
         Self { threads, lead, boards, bed: Mutex::default(), bell: Condvar::new(), stop }
     }
@@ -165,14 +165,14 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Seat<'_> {
-    /// Posts what the thread has to say and its mail.
-    pub(crate) fn tell(&mut self, post: Post, outboxes: &mut [Mail]) {
+    /// Posts what the thread has to say and its mail; `is_over`: it has given up.
+    pub(crate) fn tell(&mut self, post: Post, outboxes: &mut [Mail], is_over: bool) {
         let board = self.exchange.board(self.told);
         board.first[self.id].store(post.first, Ordering::Relaxed);
         board.packets[self.id].store(post.packets, Ordering::Relaxed);
         board.work[self.id].store(post.work, Ordering::Relaxed);
-        // Who has given its window up has seen this, and the others must not go on with what it has left out.
-        if self.exchange.stop.load(Ordering::Relaxed) {
+        // The others must not go on with what it has left out.
+        if is_over || self.exchange.stop.load(Ordering::Relaxed) {
             board.stop.store(true, Ordering::Relaxed);
         }
         for (to, outbox) in outboxes.iter_mut().enumerate().filter(|(_, outbox)| !outbox.is_empty()) {

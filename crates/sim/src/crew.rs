@@ -1,6 +1,6 @@
 //! The choice of how a connected network runs: on several threads, each with a part of it, or on one.
 //!
-//! Threads meet as often as something may pass between their parts. Where little happens from one meeting
+//! Threads meet at least as often as something may pass between their parts. Where little happens from one meeting
 //! to the next, meeting costs more than the packets, most of all where one has to sleep until the others
 //! have a processor. So the packets that threads take off each other are counted: that needs no clock and
 //! is the same on every machine. After every so many meetings the network goes on the way that costs less,
@@ -337,15 +337,15 @@ fn run_in_turn(
     loop {
         leg.add(domains, &seats);
         let each = domains.iter_mut().zip(&mut seats).zip(&mut tallies);
-        let endings = each.map(|((domain, seat), tally)| domain.go_on(seat, tally));
-        match endings.reduce(|one, other| one.zip(other).map(|(one, other)| one.and(other))).flatten() {
-            Some(ending @ Ending::Turn(..)) => {
-                leg.add(domains, &seats);
-                return ending;
-            }
-            Some(ending) => return ending,
-            None => domains.iter_mut().zip(&mut seats).for_each(|(domain, seat)| domain.tell(seat)),
+        let endings: Vec<_> = each.map(|((domain, seat), tally)| domain.go_on(seat, tally)).collect();
+        let Some(ending) = endings.iter().copied().flatten().reduce(Ending::and) else {
+            domains.iter_mut().zip(&mut seats).for_each(|(domain, seat)| domain.tell(seat));
+            continue;
+        };
+        if matches!(ending, Ending::Turn(..)) {
+            leg.add(domains, &seats);
         }
+        return if endings.contains(&None) { Ending::Stopped } else { ending };
     }
 }
 
@@ -434,7 +434,7 @@ pub(crate) mod tests {
             let got = outcome(&model, way, restless, Some(&hands), None);
             assert_eq!(got.fingerprint, expected.fingerprint, "seed {seed}");
             assert!(got == expected, "seed {seed}: equal fingerprint, but not equal");
-            // Threads leave after three meetings.
+            // Threads leave after three meetings that they have heard of.
             let sent = hands.1.into_inner().expect("no panic with it");
             returns += usize::from(sent.iter().any(|&(at, is_other)| is_other && at > model.duration / 2));
         }

@@ -128,7 +128,7 @@ pub enum Engine {
 /// any order and from any thread.
 pub trait Tap: Sync {
     /// Takes note that `packet` begins to leave through `link`, an index into [`Model::links`], at `at` (ps).
-    /// It carries the header that the link's law gave it. `is_lost` says that it will reach the far end broken.
+    /// It carries the header that the link's law gave it, and the time when it is at the far end. `is_lost` says that it will reach the far end broken.
     fn sent(&self, link: u32, at: Picos, packet: &Packet, is_lost: bool);
 }
 
@@ -152,8 +152,8 @@ impl Span<'_> {
     }
 }
 
-/// Asked so often after somebody wants the run to end, it still goes on: to the end of the window of time that it is in,
-/// unless that is very full. So what comes of it is nearly always that of a shorter run.
+/// Asked so often after somebody wants the run to end, it still goes on: to the end of the window of time that it is in, or until
+/// all threads have heard of it, unless that is very much. So what comes of it is nearly always that of a shorter run.
 const PATIENCE: u32 = 8192;
 
 /// The flag that ends a run, and how long the run still lingers after it is raised.
@@ -163,8 +163,9 @@ struct Stop<'a> {
 }
 
 impl<'a> Stop<'a> {
-    fn new(flag: &'a AtomicBool) -> Self {
-        Self { flag, patience: Cell::new(PATIENCE) }
+    /// `lead`: meetings that threads may be ahead of what they have heard.
+    fn new(flag: &'a AtomicBool, lead: u64) -> Self {
+        Self { flag, patience: Cell::new(PATIENCE * (lead as u32 + 1)) }
     }
 
     /// False once it is given up.
@@ -300,7 +301,7 @@ fn run_parts(
     let (next, done, packets) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
     let work = |tell: &mut dyn FnMut(Progress)| {
         let mut store = Store::default();
-        // Who is alone leaves nothing there.
+        // Each part begins at the first meeting again, which nobody else tells.
         let alone = Exchange::new(1, 0, span.stop);
         while let Some((network, plan)) = parts.get(next.fetch_add(1, Relaxed)) {
             let take = || elements.lock().expect("no thread panics with the elements in hand");

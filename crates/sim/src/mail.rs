@@ -70,7 +70,7 @@ impl Mail {
         if self.used == self.sheets.len() {
             self.sheets.push(Sheet { window, fill: 0, chunk: Box::new([Packet::default(); CHUNK]) });
         }
-        // The other thread had it last.
+        // The other thread had their heads last.
         self.sheets.get(self.used + AHEAD).into_iter().for_each(prefetch);
         self.open.resize(OPEN, 0);
         self.open[window as usize % OPEN] = self.used as u32;

@@ -29,7 +29,8 @@ pub struct Counted {
     pub meetings: u64,
     /// Work of packets at all nodes.
     pub work: u64,
-    /// When the last thread has done its work, with what it handed over and took, and has waited for others.
+    /// The longest way through the run: when the last thread has done its work, with what it handed over and took, and has
+    /// waited for others.
     pub busiest: u64,
     /// Time of the meetings, as work.
     pub meeting: u64,
@@ -58,8 +59,9 @@ impl Counted {
 #[derive(Debug)]
 pub(crate) struct Leg<'a> {
     lead: usize,
-    /// By thread, and when all had told of the last meetings.
+    /// When each thread has done what it has.
     ends: Vec<u64>,
+    /// When all had told each of the last meetings.
     told: VecDeque<u64>,
     /// Work of its domains, counted or not.
     done: u64,
@@ -77,7 +79,7 @@ impl Leg<'_> {
         }
         counted.work += new;
         counted.threads = counted.threads.max(domains.len());
-        // Who did this had heard of the meeting so many before, when all had told of that.
+        // Who did this had heard of the meeting that was `lead` before the last, when all had told it.
         let heard = if self.told.len() > self.lead { self.told.pop_front() } else { None };
         self.ends.resize(domains.len(), counted.busiest);
         for (end, seat) in self.ends.iter_mut().zip(seats) {

@@ -14,8 +14,10 @@ const LINK_PACKETS: u64 = 32;
 
 /// At most `2^EPOCH` windows pass between two meetings of threads: more would only fill the cache.
 const EPOCH: u32 = 4;
-/// Meetings that a thread may be ahead of what it has heard: more would only take memory.
+/// Meetings that a thread may be ahead of what it has heard: more would only take memory, as they do with many threads, each
+/// of which has mail for each other at each.
 const LEAD: u64 = 3;
+const LEADS: u64 = 256;
 
 /// A way to cut time and to put nodes in order.
 #[derive(Clone, Debug)]
@@ -92,7 +94,9 @@ impl Plan {
         is_late.iter_mut().zip(&is_mixed).for_each(|(is_late, is_mixed)| *is_late |= is_mixed);
         let between = network.edges.iter().filter(|e| home[e.from] != home[e.to]).map(|e| e.latency).min();
         let epoch = Self::epoch(between, shift);
-        let lead = between.map_or(0, |latency| ((latency >> (shift + epoch)) - 1).min(LEAD));
+        let threads = u64::from(home.iter().max().copied().unwrap_or(0)) + 1;
+        let most = LEAD.min(LEADS / threads);
+        let lead = between.map_or(0, |latency| ((latency >> (shift + epoch)) - 1).min(most));
         let (cost, order) = (share::costs(network), order.into_iter().map(|n| n as u32).collect());
         Some(Self { shift, order, rank, is_late, is_mixed, home, cost, epoch, lead })
     }

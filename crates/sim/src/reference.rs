@@ -362,7 +362,7 @@ pub(crate) fn run<'a>(
         end: run.end,
         record: Record::new(run),
         tap: run.tap,
-        stop: Stop::new(run.stop),
+        stop: Stop::new(run.stop, 0),
     };
     let mut simulation = Simulation::new(network, elements, agenda);
     let complete = simulation.run(run, progress);

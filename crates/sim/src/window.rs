@@ -128,7 +128,7 @@ impl<'a> Fabric<'a> {
             end: run.end,
             record: Record::new(run),
             tap: run.tap,
-            stop: Stop::new(run.stop),
+            stop: Stop::new(run.stop, plan.lead),
         }
     }
 }
@@ -178,8 +178,8 @@ impl Fabric<'_> {
         self.network.node_of(self.network.routes[route as usize])
     }
 
-    /// Sends a packet on to the element that `route` names, where it arrives at `at`; its own time and route are others.
-    /// Says whether the run goes on, which it asks for one in many packets only.
+    /// Sends a packet on to the element that `route` names, where it arrives at `at`; the packet's own time and route do not
+    /// count. Says whether the run goes on, which it asks for one in many packets only.
     #[inline(always)]
     fn deliver(&mut self, packet: &Packet, at: Picos, route: u32) -> bool {
         let window = at >> self.shift;
@@ -190,7 +190,7 @@ impl Fabric<'_> {
         }
         // Most packets join others in a window to come.
         if let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full()) {
-            // Copied before it is changed: what was just written in parts can not be read as a whole at once.
+            // The copy comes first: a packet that was just written in parts can not be read as a whole at once.
             let to = self.store.push(bucket, packet);
             (to.at, to.route) = (at, route);
             true
@@ -757,7 +757,7 @@ impl<'a> Domain<'a> {
     fn dispatch(&mut self) {
         let network = self.fabric.network;
         let is_cold = self.fabric.store.bytes() > CACHE;
-        // More at once would wait for each other.
+        // More prefetches at once would wait for each other.
         let most = if is_cold { CHUNK / 2 } else { CHUNK };
         let mut held = self.spare.take().unwrap_or_else(|| Box::new([Packet::default(); CHUNK]));
         let mut hosts = None;
@@ -1114,11 +1114,11 @@ impl<'a> Domain<'a> {
     /// Tells the other threads what it has for them.
     pub(crate) fn tell(&mut self, seat: &mut Seat<'_>) {
         let post = self.post();
-        seat.tell(post, &mut self.fabric.outboxes);
+        seat.tell(post, &mut self.fabric.outboxes, self.fabric.stop.is_given_up());
     }
 
-    /// Hears of the others and runs to the end of the next epoch. Says what ends there, of which it has told the others: the
-    /// same on all threads, unless one has given up.
+    /// Hears of the others and runs to the end of the next epoch. Says what ends there: the same on all threads, unless one has
+    /// given up. A turn ends when the others have been told of the epoch.
     pub(crate) fn go_on(&mut self, seat: &mut Seat<'_>, tally: &mut Tally) -> Option<Ending> {
         let mut turn = None;
         while seat.is_due() {

@@ -441,6 +441,9 @@ fn a_tap_hears_the_same_packets_in_order_on_every_engine_and_changes_nothing() {
             let parts: Vec<Model> = (0..16).map(|_| common::random_model(&mut draw, seed)).collect();
             model = side_by_side(&parts);
         }
+        if seed % 5 == 1 {
+            common::interoperate(&mut draw, &mut model);
+        }
         let plain = outcome(&model, Engine::Reference);
         let listen = |engine| {
             let heard = Heard::default();

@@ -94,7 +94,7 @@ impl Port {
             law.on_departure(nanos(now), packet, backlog);
             self.fingerprint = mix_departure(self.fingerprint, now, packet);
         }
-        out.sent(now, packet, false);
+        out.sent(now, &Packet { at, ..*packet }, false);
         out.deliver_at(at, packet);
         self.queue.release();
     }

@@ -1,7 +1,7 @@
 //! Packets in a row, in blocks of memory that are used again.
 //!
-//! A long row takes no more memory than its packets, and gives it back as it becomes shorter; a short one stays in the cache. One
-//! ring would be as long as the row ever was, and more, and go round through all of it.
+//! A long row takes little more memory than its packets, and gives it back as it becomes shorter; a short one stays in one block, and
+//! in the cache. One ring would be as long as the row ever was, and more, and go round through all of it.
 
 use crate::packet::Packet;
 use alloc::collections::VecDeque;
@@ -10,6 +10,8 @@ use core::mem;
 
 /// Packets in a block, 8 KiB: of smaller ones a thread asks the system too often for more.
 const BLOCK: usize = 128;
+/// Places of a block at first.
+const LEAST: usize = 4;
 
 /// A queue whose first packet can be worked on where it is, and then left behind: a packet is written once as it joins.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +60,9 @@ impl Row {
     /// Appends a packet; returns it as it waits.
     #[inline]
     pub(super) fn push(&mut self, packet: &Packet) -> &mut Packet {
-        if self.last().len() == BLOCK {
-            self.begin_block();
+        let last = self.last();
+        if last.len() == last.capacity() {
+            self.make_room();
         }
         self.len += 1;
         let block = self.last();
@@ -69,12 +72,19 @@ impl Row {
     }
 
     #[inline(never)]
-    fn begin_block(&mut self) {
-        let mut next = mem::take(&mut self.spare);
-        next.reserve_exact(BLOCK);
-        let full = mem::replace(&mut self.tail, next);
-        if mem::replace(&mut self.is_long, true) {
-            self.middle.push_back(full);
+    fn make_room(&mut self) {
+        if !self.is_long && self.first > self.head.len() / 2 {
+            self.head.drain(..mem::take(&mut self.first));
+        } else if self.last().len() < BLOCK {
+            let len = self.last().len();
+            self.last().reserve_exact(len.max(LEAST).min(BLOCK - len));
+        } else {
+            let mut next = mem::take(&mut self.spare);
+            next.reserve_exact(BLOCK);
+            let full = mem::replace(&mut self.tail, next);
+            if mem::replace(&mut self.is_long, true) {
+                self.middle.push_back(full);
+            }
         }
     }
 
@@ -95,11 +105,13 @@ impl Row {
     /// The block behind the head, which has nothing more, is the head.
     #[inline(never)]
     fn leave_block(&mut self) {
-        let next = self.middle.pop_front().unwrap_or_else(|| {
+        if let Some(next) = self.middle.pop_front() {
+            self.spare = mem::replace(&mut self.head, next);
+        } else {
             self.is_long = false;
-            mem::take(&mut self.tail)
-        });
-        self.spare = mem::replace(&mut self.head, next);
+            self.head = mem::take(&mut self.tail);
+            self.spare = Vec::new();
+        }
     }
 
     /// The packet at a position behind the first, which is there.
@@ -175,6 +187,9 @@ mod tests {
             let mut seen = VecDeque::new();
             row.for_each(|packet| seen.push_back(*packet));
             assert_eq!(seen, deque);
+            if seq.is_multiple_of(97) {
+                row = row.clone();
+            }
         }
     }
 }
