@@ -55,7 +55,7 @@ impl Counted {
     }
 }
 
-/// What is counted of a leg: when threads would have done what they had, as work from the beginning of the run.
+/// Counts of a leg: when threads would have done what they had, as work from the beginning of the run.
 #[derive(Debug)]
 pub(crate) struct Leg<'a> {
     lead: usize,

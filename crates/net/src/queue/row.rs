@@ -22,7 +22,7 @@ pub(super) struct Row {
     len: usize,
     /// There are packets behind the head.
     is_long: bool,
-    /// Those that joined last, of a long row.
+    /// The packets that joined last, of a long row.
     tail: Vec<Packet>,
     /// Full blocks between both.
     middle: VecDeque<Vec<Packet>>,
