@@ -1121,7 +1121,7 @@ impl<'a> Domain<'a> {
     /// given up. A turn ends when the others have been told of the epoch.
     pub(crate) fn go_on(&mut self, seat: &mut Seat<'_>, tally: &mut Tally) -> Option<Ending> {
         let mut turn = None;
-        while seat.is_due() {
+        if seat.is_due() {
             let Some(meeting) = seat.hear(|mail| self.fabric.receive(mail)) else {
                 return Some(Ending::Stopped);
             };
