@@ -536,6 +536,7 @@ scripts! {
     a_write_waits_for_the_send_buffer
     a_zero_window_is_probed
     acknowledgments_wait_for_a_second_segment
+    an_echo_at_the_end_of_a_recovery_is_of_its_window
     bursts_pause_after_their_acknowledgment
     congestion_marks_cut_once_a_window
     fack_repairs_a_window_with_many_holes
@@ -567,6 +568,7 @@ scripts! {
     sequence_numbers_wrap
     sequence_numbers_wrap_at_the_receiver
     the_advertised_window_limits_the_flight
+    the_loss_of_cwr_cuts_again
     the_receiver_echoes_marks_until_told
     the_tail_is_rescued_once
     the_timeout_follows_the_round_trips

@@ -428,7 +428,9 @@ impl Sender {
         if advanced > 0 {
             self.progress(config, now, advanced);
         }
-        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
+        // Echoes belong to the window that was reduced last until the segment behind it, which carries CWR, is acknowledged.
+        let is_news = self.una > self.recover || self.recover == 0;
+        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open && is_news {
             self.reduce(config, now, law::Sender::on_mark);
             self.mode = Mode::Reduced;
             self.recover = self.next;
@@ -549,7 +551,9 @@ impl Sender {
     fn progress(&mut self, config: &Config, now: Time, advanced: u64) {
         let is_complete = self.una >= self.recover;
         match (self.mode, config.recovery) {
-            (Mode::Reduced, _) if is_complete => {
+            // The segment at the recovery point carries CWR: ACKs of those before it still echo the mark (RFC 3168
+            // §6.1.3; `TCP_CA_CWR` in net/ipv4/tcp_input.c).
+            (Mode::Reduced, _) if self.una > self.recover => {
                 self.mode = Mode::Open;
                 // A mark is no reason to doubt the next duplicate ACKs.
                 self.recover = 0;
@@ -621,8 +625,8 @@ impl Sender {
 
     /// Fast retransmit (RFC 5681 §3.2, RFC 6582 §3.2 step 2, RFC 6675 §5 step 4).
     fn enter_recovery(&mut self, config: &Config, now: Time) {
-        // One reduction per window of data, for whatever reason (RFC 3168 §6.1.2).
-        if self.mode != Mode::Reduced {
+        // One reduction per window of data, for whatever reason; the loss of CWR is one more (RFC 3168 §6.1.2).
+        if self.mode != Mode::Reduced || self.una >= self.recover {
             self.reduce(config, now, law::Sender::on_loss);
         }
         self.mode = Mode::Recovery;
