@@ -575,7 +575,7 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	ack.rtt = rs->rtt_us > 0 ? rs->rtt_us * 1000ULL : 0;
 	ack.srtt = srtt;
 	ack.is_duplicate = tp->snd_una == flow->una;
-	ack.in_recovery = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_RECOVERY;
+	ack.in_recovery = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_RECOVERY; /* after a timeout the window grows */
 	ack.is_window_limited = is_window_limited(tp, tp->snd_nxt);
 	flow->una = tp->snd_una;
 

@@ -538,6 +538,7 @@ scripts! {
     acknowledgments_wait_for_a_second_segment
     an_echo_at_the_end_of_a_recovery_is_of_its_window
     bursts_pause_after_their_acknowledgment
+    congestion_avoidance_goes_on_after_a_timeout
     congestion_marks_cut_once_a_window
     fack_repairs_a_window_with_many_holes
     fack_waits_for_three_segments

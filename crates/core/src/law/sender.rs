@@ -29,7 +29,8 @@ pub struct Ack {
     pub reply: Reply,
     /// True for a duplicate: the ACK acknowledges nothing new.
     pub is_duplicate: bool,
-    /// True while the sender repairs a loss (fast recovery or after a timeout, until the recovery point).
+    /// True if the window must not grow: in fast recovery, and when the ACK echoes a mark (RFC 3168 §6.1.2). False after a
+    /// timeout, since the window grows again while the sender repairs (RFC 5681 §3.1).
     pub in_recovery: bool,
     /// True if the window, not the application or the receiver, limited the sender since the last ACK
     /// (RFC 5681 is silent; RFC 7661 and RFC 9438 §5.8 let an unused window not grow).
@@ -87,7 +88,7 @@ pub struct Delivery {
     pub rtt: Duration,
     /// True if the application had too little data to send all that the window let go.
     pub is_app_limited: bool,
-    /// True while the sender repairs a loss, after this acknowledgment.
+    /// True while the sender repairs a loss, by fast recovery or after a timeout, as of this acknowledgment.
     pub in_recovery: bool,
 }
 

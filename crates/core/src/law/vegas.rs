@@ -214,8 +214,7 @@ impl SenderLaw for Vegas {
             // The next segment to be sent is distinguished; what is in flight comes before it.
             self.round = ack.flight - ack.acked + self.mss;
         }
-        // After a timeout it is below the threshold and grows while repairing, as slow start must.
-        if self.cwnd < self.ssthresh && ack.is_window_limited && (self.is_growing || ack.in_recovery) {
+        if self.cwnd < self.ssthresh && ack.is_window_limited && self.is_growing {
             self.cwnd += ack.acked.min(self.mss);
         }
     }

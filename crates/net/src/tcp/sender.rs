@@ -390,8 +390,9 @@ impl Sender {
                 srtt: self.rtt.srtt(),
                 reply: packet.reply(),
                 is_duplicate: !has_advanced,
+                // After a timeout slow start, then congestion avoidance (RFC 5681 §3.1), go on while the sender repairs.
                 // RFC 3168 §6.1.2: no growth on an ACK that echoes a mark.
-                in_recovery: !PLAIN && (matches!(self.mode, Mode::Recovery | Mode::Loss) || has_mark),
+                in_recovery: !PLAIN && (self.mode == Mode::Recovery || has_mark),
                 is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
                 is_late: !PLAIN && ack < self.una,
             },
