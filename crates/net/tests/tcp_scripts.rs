@@ -545,9 +545,11 @@ scripts! {
     feedback_adds_up_until_acknowledged
     feedback_moves_the_window
     limited_transmit_without_sack
+    linux_begins_with_one_after_two_repeated_syns
     linux_finds_a_lost_retransmission
     linux_grows_its_patience_with_duplicates
     linux_halves_a_window_of_twenty_smoothly
+    linux_keeps_its_window_after_one_repeated_syn
     linux_probes_a_lost_tail
     linux_receivers_delay_after_sixteen
     linux_receivers_report_duplicates

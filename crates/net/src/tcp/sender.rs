@@ -695,10 +695,13 @@ impl Sender {
         self.ledger_mut().timeouts += 1;
         self.backoff = self.backoff.saturating_add(1);
         self.flags |= bit::SYN | bit::SYN_EXPIRED;
-        // RFC 5681 §3.1: then the initial window is one segment.
-        self.law = initial_law(config, 1);
-        if let Some(seed) = self.delivery().map(|delivery| delivery.seed()) {
-            self.law.seed(seed);
+        // RFC 5681 §3.1: then the initial window is one segment. Linux: only after the second repetition (RFC 6928 §2;
+        // `tcp_init_transfer` in net/ipv4/tcp_input.c).
+        if self.flags & bit::LINUX == 0 || self.backoff > 1 {
+            self.law = initial_law(config, 1);
+            if let Some(seed) = self.delivery().map(|delivery| delivery.seed()) {
+                self.law.seed(seed);
+            }
         }
         self.timer = now + self.rto(config);
     }
