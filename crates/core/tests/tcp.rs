@@ -51,7 +51,7 @@ mod reno_law {
 
     #[test]
     fn slow_start_that_counts_bytes_adds_all_that_was_acknowledged_up_to_the_threshold() {
-        let counting = reno::Config { byte_counting: true };
+        let counting = reno::Config { byte_counting: true, ..reno::Config::DEFAULT };
         let mut reno = reno(4000);
         reno.on_ack(&counting, Time(0), &ack(2000));
         reno.on_ack(&counting, Time(0), &ack(2000));
@@ -61,6 +61,22 @@ mod reno_law {
         assert_eq!(reno.window(), Bytes(4000), "the threshold");
         reno.on_ack(&counting, Time(0), &ack(4000));
         assert_eq!(reno.window(), Bytes(5000), "avoidance");
+    }
+
+    /// ns-2 adds 1/cwnd for each ACK: with delayed ACKs a segment in two round trips.
+    #[test]
+    fn avoidance_that_counts_acks_adds_half_as_much_with_delayed_acks() {
+        let counting = reno::Config { ack_counting: true, ..CONFIG };
+        for (acked, acks) in [(1000, 10), (2000, 10), (500, 20)] {
+            let mut reno = avoiding(10_000);
+            (1..acks).for_each(|_| reno.on_ack(&counting, Time(0), &ack(acked)));
+            assert_eq!(reno.window(), Bytes(10_000), "{acked}");
+            reno.on_ack(&counting, Time(0), &ack(acked));
+            assert_eq!(reno.window(), Bytes(11_000), "{acked}");
+        }
+        let mut law = reno(4000);
+        law.on_ack(&counting, Time(0), &ack(2000));
+        assert_eq!(law.window(), Bytes(5000), "slow start is as before");
     }
 
     #[test]

@@ -324,6 +324,7 @@ fn agent(config: &tcp::Config) -> Option<&'static str> {
                 == (bic::Config {
                     max_increment: 16,
                     beta: Ratio::ppm(200_000),
+                    ack_counting: config.ack_counting,
                     ..bic::Config::default()
                 }) =>
         {

@@ -6,7 +6,7 @@
 mod words;
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
-use super::settings::{Field, Settings};
+use super::settings::{self, Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
@@ -28,6 +28,8 @@ pub struct Config {
     pub beta: Ratio,
     /// Fast convergence: after a loss below the last maximum the search goes half way up only.
     pub fast_convergence: bool,
+    /// True if the growth above the threshold counts an ACK as one segment at most (ns-2); false: as what it acknowledges.
+    pub ack_counting: bool,
 }
 
 impl Config {
@@ -37,6 +39,7 @@ impl Config {
         min_increment: Ratio::ppm(10_000),
         beta: Ratio::ppm(125_000),
         fast_convergence: true,
+        ack_counting: false,
     };
 }
 
@@ -74,6 +77,7 @@ impl Settings for Config {
             "a loss below the last maximum searches up to half way only, so that a new flow finds room; true (BI).",
             Field::Switch(&mut self.fast_convergence),
         );
+        settings::ack_counting(&mut self.ack_counting, tell);
     }
 }
 
@@ -237,7 +241,8 @@ impl SenderLaw for Bic {
         if self.cwnd < self.ssthresh {
             self.cwnd = self.cwnd.saturating_add(acked.min(self.mss));
         } else if !ack.in_recovery {
-            self.avoid_congestion(config, acked);
+            let counted = if config.ack_counting { acked.min(self.mss) } else { acked };
+            self.avoid_congestion(config, counted);
         }
     }
 

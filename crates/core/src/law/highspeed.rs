@@ -5,7 +5,7 @@
 mod words;
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
-use super::settings::{Field, Settings};
+use super::settings::{self, Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
@@ -30,6 +30,8 @@ const LOG_RANGE: u64 = log2(HIGH_WINDOW) - LOG_LOW;
 pub struct Config {
     /// Limited slow start (RFC 3742): above 100 segments, at most 50 more a round trip.
     pub limited_slow_start: bool,
+    /// True if congestion avoidance counts an ACK as one segment at most (ns-2); false: as what it acknowledges.
+    pub ack_counting: bool,
 }
 
 impl Settings for Config {
@@ -40,6 +42,7 @@ impl Settings for Config {
              RFC 3649 section 10 recommends; ns-2 and Linux have it off).",
             Field::Switch(&mut self.limited_slow_start),
         );
+        settings::ack_counting(&mut self.ack_counting, tell);
     }
 }
 
@@ -54,7 +57,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::HighSpeed(Config { limited_slow_start: false })),
+            sender: Some(SenderConfig::HighSpeed(Config { limited_slow_start: false, ack_counting: false })),
         }]
     }
 }
@@ -163,7 +166,7 @@ impl SenderLaw for HighSpeed {
         if self.cwnd < self.ssthresh {
             self.start_slowly(config, acked);
         } else if !ack.in_recovery {
-            self.avoid_congestion(acked);
+            self.avoid_congestion(if config.ack_counting { acked.min(self.mss) } else { acked });
         }
     }
 

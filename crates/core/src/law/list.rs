@@ -859,14 +859,24 @@ impl LinkConfig {
 
 #[cfg(feature = "words")]
 impl SenderConfig {
-    /// Follows the implementation of that name, if the law knows it; returns what of it, or of the settings, does nothing.
-    pub fn follow(&mut self, implementation: &str) -> Followed {
+    /// Follows the implementation of that name, if the law knows it, but in what is written; returns what of it, or of the
+    /// settings, does nothing.
+    pub fn follow(&mut self, implementation: &str, is_written: &dyn Fn(&str) -> bool) -> Followed {
         if implementation == "linux" {
             return Followed {
                 ignored: self.needs().slow_start.unwrap_or_default(),
                 known: "slow start is there what `slow_start` says, and counts bytes",
                 ..Followed::default()
             };
+        }
+        if implementation == "ns2" {
+            self.each(&mut |key, _, field| {
+                if let Field::Switch(counts) = field
+                    && key == "ack_counting"
+                {
+                    *counts |= !is_written(key);
+                }
+            });
         }
         let is_own = matches!(self, Self::Xcp(_));
         super::xcp::words::follow(self.part_mut(), is_own, implementation)

@@ -1,7 +1,7 @@
 //! Reno's additive increase and multiplicative decrease (RFC 5681). Detecting and repairing a loss
 //! belongs to the sender that runs this law; so does inflating the window by duplicate ACKs.
 
-use super::settings::{Field, Settings};
+use super::settings::{self, Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
@@ -16,11 +16,14 @@ pub struct Config {
     /// True if slow start adds all that an ACK acknowledges (RFC 3465 without a limit, Linux), so that the window doubles
     /// in a round trip, also when ACKs are delayed; false: a segment an ACK at most.
     pub byte_counting: bool,
+    /// True if congestion avoidance counts an ACK as one segment at most (RFC 5681 eq. 3, ns-2), so that delayed ACKs halve
+    /// the growth; false: as what it acknowledges.
+    pub ack_counting: bool,
 }
 
 impl Config {
     /// RFC 5681's slow start.
-    pub const DEFAULT: Self = Self { byte_counting: false };
+    pub const DEFAULT: Self = Self { byte_counting: false, ack_counting: false };
 }
 
 impl Settings for Config {
@@ -30,6 +33,7 @@ impl Settings for Config {
             "Slow start adds all that an ACK acknowledges, as Linux: true; a segment at most (RFC 5681): false (default).",
             Field::Switch(&mut self.byte_counting),
         );
+        settings::ack_counting(&mut self.ack_counting, tell);
     }
 }
 
@@ -153,7 +157,7 @@ impl SenderLaw for Reno {
             self.cwnd += ack.acked.min(self.mss); // RFC 5681 §3.1 eq. 2
         } else if !ack.in_recovery {
             // RFC 5681 §3.1: the recommended way, one segment per window of acknowledged data.
-            self.acked += ack.acked;
+            self.acked += if config.ack_counting { ack.acked.min(self.mss) } else { ack.acked };
             if self.acked >= self.cwnd {
                 self.acked -= self.cwnd;
                 self.cwnd += self.mss;

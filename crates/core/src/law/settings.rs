@@ -18,6 +18,16 @@ pub trait Settings: 'static {
     fn check(&self, _tell: &mut dyn FnMut(Finding)) {}
 }
 
+/// Tells of the switch by which a law of TCP's family counts acknowledgments as ns-2 does; the profile `ns2` sets it.
+pub(super) fn ack_counting(counts: &mut bool, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+    tell(
+        "ack_counting",
+        "Congestion avoidance counts an ACK as one segment, as ns-2, so that delayed ACKs halve the growth: true \
+         (profile ns2); as what the ACK acknowledges: false.",
+        Field::Switch(counts),
+    );
+}
+
 /// Mistake among the settings of a law, or an oddity.
 #[cfg(feature = "words")]
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use congestlab_core::units::{Bytes, Time};
 use super::random::Random;
 use super::{MSS, ack, as_reno_at_the_edges, packets, round_trip};
 
-const CONFIG: Config = Config { limited_slow_start: false };
+const CONFIG: Config = Config { limited_slow_start: false, ack_counting: false };
 
 fn start(segments: u64) -> HighSpeed {
     HighSpeed::new(Bytes(MSS), Bytes(segments * MSS))
@@ -153,7 +153,7 @@ fn the_mean_window_is_that_of_the_response_function() {
 /// RFC 3742 §2: at most max_ssthresh / 2 = 50 segments per round trip above 100.
 #[test]
 fn limited_slow_start_adds_fifty_segments_a_round_trip() {
-    let limited = Config { limited_slow_start: true };
+    let limited = Config { limited_slow_start: true, ..CONFIG };
     let mut law = start(100);
     (0..20).for_each(|_| round_trip(&mut law, &limited));
     let found = packets(&law);

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use congestlab_core::law::queue::Discipline;
 use congestlab_core::law::settings::{Field, Settings};
+use congestlab_core::law::words::Followed;
 use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Duration, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -271,6 +272,14 @@ impl Chosen<LinkConfig> {
     pub(crate) fn follow(&mut self, implementation: &str) {
         let written = &self.written;
         self.config.follow(implementation, &|key| written.iter().any(|(known, _)| *known == key));
+    }
+}
+
+impl Chosen<SenderConfig> {
+    /// Has a sender's law follow an implementation, but in what is written; returns what has no effect then.
+    pub(crate) fn follow(&mut self, implementation: &str) -> Followed {
+        let written = &self.written;
+        self.config.follow(implementation, &|key| written.iter().any(|(known, _)| *known == key))
     }
 }
 

@@ -611,7 +611,10 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         1 => SenderConfig::Cubic(cubic::Config::default()),
         2 => match draw.below(5) {
             3 | 4 => SenderConfig::Bbr(bbr::Config::default()),
-            0 => SenderConfig::HighSpeed(highspeed::Config { limited_slow_start: draw.one_in(2) }),
+            0 => SenderConfig::HighSpeed(highspeed::Config {
+                limited_slow_start: draw.one_in(2),
+                ..Default::default()
+            }),
             1 => SenderConfig::Bic(bic::Config {
                 max_increment: 1 + draw.below(64) as u32,
                 ..Default::default()

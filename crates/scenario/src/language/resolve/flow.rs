@@ -529,7 +529,7 @@ fn law(
 /// Has a law follow an implementation, and tells what has no effect then.
 fn follow(law: &mut Chosen<SenderConfig>, profile: &str, span: Span, findings: &mut Findings) {
     let place = findings.place();
-    let followed = law.config.follow(profile);
+    let followed = law.follow(profile);
     if let Some(stranger) = followed.stranger {
         let message = format!("`{place}.profile` \"{profile}\" has no effect on {}", law.name);
         findings.warning("scenario::no-effect", span, message, stranger);
