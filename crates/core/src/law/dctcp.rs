@@ -120,7 +120,9 @@ impl Share {
 #[repr(C)]
 pub struct Sender {
     reno: Reno,
-    mss: Bytes,
+    mss: u32,
+    /// Times that marks have lowered the window.
+    cuts: u32,
     /// Data marked and data delivered since the estimate was made.
     marked: Bytes,
     delivered: Bytes,
@@ -154,8 +156,7 @@ impl Sender {
             return Bytes(0);
         }
         self.heard = reply.word;
-        // A product that saturates has 128 bits, which BPF has not.
-        Bytes(self.mss.0.min(u64::from(u16::MAX)) * u64::from(newly))
+        Bytes(u64::from(self.mss) * u64::from(newly))
     }
 }
 
@@ -178,7 +179,9 @@ impl SenderLaw for Sender {
         let mss = mss.max(Bytes(1));
         Self {
             reno: Reno::new(mss, initial_window),
-            mss,
+            // Products with it fit 64 bits.
+            mss: mss.0.min(u64::from(u16::MAX)) as u32,
+            cuts: 0,
             marked: Bytes(0),
             delivered: Bytes(0),
             round: Bytes(0),
@@ -196,7 +199,7 @@ impl SenderLaw for Sender {
         self.round -= ack.acked;
         self.calm -= ack.acked;
         // A window of data: what is in flight, up to the next segment to be sent.
-        let window = ack.flight - ack.acked + self.mss;
+        let window = ack.flight - ack.acked + Bytes(self.mss.into());
         if self.round.0 == 0 && self.delivered.0 > 0 {
             self.share = self.share.after(config, self.marked, self.delivered);
             (self.marked, self.delivered) = (Bytes(0), Bytes(0));
@@ -205,6 +208,7 @@ impl SenderLaw for Sender {
         if newly_marked.0 > 0 && self.calm.0 == 0 && !ack.in_recovery {
             let cwnd = self.reno.window();
             self.reno.reduce_to(cwnd - self.share.of_window(cwnd));
+            self.cuts = self.cuts.wrapping_add((self.reno.window() < cwnd).into());
             self.calm = window;
         } else if self.calm.0 == 0 || ack.in_recovery {
             self.reno.on_ack(&super::reno::Config::DEFAULT, now, ack);
@@ -240,6 +244,11 @@ impl SenderLaw for Sender {
     #[inline]
     fn window(&self) -> Bytes {
         self.reno.window()
+    }
+
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        self.cuts
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {

@@ -454,6 +454,15 @@ impl Sender {
         })
     }
 
+    /// Returns the cuts that the law made by itself: [`SenderLaw::cuts`].
+    #[inline]
+    pub fn cuts(&self) -> u32 {
+        of_sender!(Law, &self.law, law: Own => {
+            let law: &Own = law;
+            SenderLaw::cuts(law)
+        })
+    }
+
     /// Decides on a probe: [`SenderLaw::probe`].
     #[inline]
     pub fn probe(&mut self, config: &SenderConfig, now: Time, ask: &Ask) -> Turn {

@@ -123,6 +123,8 @@ pub struct Sender {
     round: Bytes,
     /// Round trips since slow start.
     rounds: u32,
+    /// Times that marks have lowered the window.
+    cuts: u32,
     /// Data still to be acknowledged until a mark may cut the window again, and when one did.
     calm: Bytes,
     cut: Time,
@@ -222,6 +224,7 @@ impl SenderLaw for Sender {
             estimated: Time(0),
             round: Bytes(0),
             rounds: 0,
+            cuts: 0,
             calm: Bytes(0),
             cut: Time(0),
             share: Share::new(ONE as u32),
@@ -255,8 +258,10 @@ impl SenderLaw for Sender {
         }
         self.grow(config, ack, ack.acked - newly_marked);
         if newly_marked.0 > 0 && self.calm.0 == 0 && !ack.in_recovery && now - self.cut >= pause {
-            let lost = mul_div(self.cwnd, self.share.alpha().into(), 2 << PLACES);
-            self.set(self.cwnd - lost);
+            let before = self.cwnd;
+            let lost = mul_div(before, self.share.alpha().into(), 2 << PLACES);
+            self.set(before - lost);
+            self.cuts = self.cuts.wrapping_add((self.cwnd < before).into());
             self.ssthresh = self.window();
             self.calm = window;
             self.cut = now;
@@ -295,6 +300,11 @@ impl SenderLaw for Sender {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
+    }
+
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        self.cuts
     }
 
     /// The window in a round trip; twice that far below the threshold, where it doubles.

@@ -313,6 +313,14 @@ pub trait SenderLaw: Sized + 'static {
     /// Returns the congestion window, at least one segment.
     fn window(&self) -> Bytes;
 
+    /// Returns how often a loss or a congestion mark that the law answers by itself has lowered the window, modulo 2^32. Left
+    /// out are [`SenderLaw::on_loss`] and [`SenderLaw::on_mark`], after which the sender compares windows; feedback that
+    /// states by how much the window moves, such as XCP's; and delays.
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        0
+    }
+
     /// Returns the rate to pace at; `None`: send as the window opens.
     #[inline(always)]
     fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {

@@ -3,6 +3,7 @@
 mod bbr;
 mod bbr3;
 mod bic;
+mod cuts;
 mod dctcp;
 mod highspeed;
 mod peach;

@@ -74,6 +74,8 @@ pub struct Sender {
     heard: Echo,
     /// Data still to be acknowledged until a mark of others may cut the window again.
     calm: Bytes,
+    /// Times that marks of others have lowered the window.
+    cuts: u32,
 }
 
 impl Sender {
@@ -137,6 +139,7 @@ impl SenderLaw for Sender {
             cubic: Cubic::new(mss, window),
             heard: Echo::default(),
             calm: Bytes(0),
+            cuts: 0,
         }
     }
 
@@ -158,7 +161,9 @@ impl SenderLaw for Sender {
         }
         self.cubic.on_ack(&cubic::Config {}, now, ack);
         if marks > 0 && self.calm.0 == 0 && !ack.in_recovery {
+            let before = self.window();
             self.cubic.on_mark(&cubic::Config {}, now, ack.flight);
+            self.cuts = self.cuts.wrapping_add((self.window() < before).into());
             self.calm = ack.flight - ack.acked + self.mss;
         }
         let most = Bytes(2 * ack.flight.0.min(WINDOW_MAX.0)).max(self.mss + self.mss);
@@ -191,6 +196,11 @@ impl SenderLaw for Sender {
     #[inline]
     fn window(&self) -> Bytes {
         self.by_marks().min(self.by_losses())
+    }
+
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        self.cuts
     }
 
     #[inline]

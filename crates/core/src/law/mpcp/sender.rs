@@ -302,6 +302,8 @@ pub struct Sender {
     echoed: u8,
     /// Echoes of one type in a row; with more than two packets, chains that began since one was complete.
     run: u32,
+    /// Times that overload has lowered the window.
+    cuts: u32,
     downgrades: u8,
     is_downgraded: bool,
     is_standard: bool,
@@ -328,6 +330,7 @@ impl Sender {
             expected: 0,
             echoed: NO_PLACE,
             run: 0,
+            cuts: 0,
             downgrades: 0,
             is_downgraded: false,
             is_standard: false,
@@ -468,8 +471,10 @@ impl Sender {
                 return;
             }
             let factor = if is_vcp { config.beta } else { self.level.factor() };
-            self.before = if is_vcp { 0 } else { self.cwnd };
-            self.cwnd = factor.of(self.cwnd).max(self.mss);
+            let before = self.cwnd;
+            self.before = if is_vcp { 0 } else { before };
+            self.cwnd = factor.of(before).max(self.mss);
+            self.cuts = self.cuts.wrapping_add((self.cwnd < before).into());
             let hold = match config.hold {
                 Hold::Interval => Duration(mul_div(config.interval.0.div_ceil(TICK), TICK, 1)),
                 Hold::RoundTrip => rtt,
@@ -647,6 +652,11 @@ impl SenderLaw for Sender {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
+    }
+
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        self.cuts
     }
 
     /// VNS: windows up to 64 packets, if a power of two of them per round trip leaves gaps above 100 ms. Smooth: the

@@ -29,7 +29,8 @@ pub struct View {
     pub is_window_limited: bool,
     /// Expiries of the retransmission timer.
     pub timeouts: u32,
-    /// Times that a loss or a mark reduced the window.
+    /// Times that the sender had the law react to a loss or to echoed marks, and the window was smaller then. Cuts that the
+    /// law makes by itself are in [`SenderCounts::window_cuts`] alone.
     pub window_cuts: u32,
     /// Sequence number expected next by the ACK that acknowledged most; an ACK of less is late.
     pub acknowledged: u32,
@@ -44,7 +45,9 @@ pub struct SenderCounts {
     pub retransmits: u64,
     /// Expiries of the retransmission timer, of the SYN's too.
     pub timeouts: u64,
-    /// Times that a loss or a congestion mark reduced the window (a timeout is counted above).
+    /// Decreases of the window that a loss or a congestion mark caused: by the sender's reaction, or by the law's own
+    /// ([`law::SenderLaw::cuts`]). A timeout is counted above; a decrease by feedback that states how far the window moves,
+    /// by delay, or by idle time is none.
     pub window_cuts: u64,
     /// Largest congestion window; `None` before the start.
     pub window_max: Option<Bytes>,
@@ -178,7 +181,7 @@ impl Sender {
             sent_packets: self.next + u64::from(retransmits) + self.probes(),
             retransmits: retransmits.into(),
             timeouts: timeouts.into(),
-            window_cuts: window_cuts.into(),
+            window_cuts: u64::from(window_cuts) + u64::from(self.law.cuts()),
             window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
             idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
         }
