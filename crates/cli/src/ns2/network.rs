@@ -317,7 +317,11 @@ fn agent(config: &tcp::Config) -> Option<&'static str> {
         (SenderConfig::Reno(_), Recovery::Sack) => "Sack1",
         (SenderConfig::Reno(_), Recovery::Fack) => "Fack",
         (SenderConfig::HighSpeed(highspeed), Recovery::Sack) if !highspeed.limited_slow_start => "HighSpeed",
-        (SenderConfig::Vegas(vegas), _) if *vegas == vegas::Config::default() => "Vegas",
+        (SenderConfig::Vegas(vegas), _)
+            if *vegas == (vegas::Config { mean_rtt: vegas.mean_rtt, ..vegas::Config::default() }) =>
+        {
+            "Vegas"
+        }
         // With the numbers that Linux has in place of the paper's.
         (SenderConfig::Bic(config), Recovery::Sack)
             if *config

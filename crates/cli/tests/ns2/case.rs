@@ -102,7 +102,7 @@ pub(crate) static LINUX_RENOS: [Law; 2] = [
     Law { name: "Reno, `Agent/TCP/Linux` naive_reno", kind: "linux-naive_reno", law: "\"sack\"" },
     Law { name: "Reno, `Agent/TCP/Linux` reno", kind: "linux-reno", law: "\"sack\"" },
 ];
-pub(crate) const VEGAS: Law = Law { name: "Vegas", kind: "vegas", law: "\"vegas\"" };
+pub(crate) const VEGAS: Law = Law { name: "Vegas", kind: "vegas", law: "{ vegas = { mean_rtt = true } }" };
 
 impl Case {
     /// Groups whose flows differ become groups of one flow; each `placing` gives them other delays.

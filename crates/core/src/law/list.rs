@@ -881,7 +881,7 @@ impl SenderConfig {
         if implementation == "ns2" {
             self.each(&mut |key, _, field| {
                 if let Field::Switch(counts) = field
-                    && key == "ack_counting"
+                    && ["ack_counting", "mean_rtt"].contains(&key)
                 {
                     *counts |= !is_written(key);
                 }

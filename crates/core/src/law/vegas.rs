@@ -28,6 +28,9 @@ pub struct Config {
     pub gamma: Ratio,
     /// Part of the window that a loss takes.
     pub decrease: Ratio,
+    /// True to compare the mean of a round trip's samples (ns-2.35); false: the least (Linux), which holds no wait of a delayed
+    /// ACK.
+    pub mean_rtt: bool,
 }
 
 impl Config {
@@ -36,6 +39,7 @@ impl Config {
         beta: Ratio::ppm(3_000_000),
         gamma: Ratio::ONE,
         decrease: Ratio::ppm(250_000),
+        mean_rtt: false,
     };
 }
 
@@ -69,6 +73,11 @@ impl Settings for Config {
             "decrease",
             "the part of the window that a loss takes; 0.25 (ns-2.35, tcp-vegas.cc; Linux has 0.5).",
             Field::Share(&mut self.decrease),
+        );
+        tell(
+            "mean_rtt",
+            "compare the mean of a round trip's samples, as ns-2.35: true (profile ns2); the least, as Linux: false.",
+            Field::Switch(&mut self.mean_rtt),
         );
     }
 
@@ -105,8 +114,8 @@ pub struct Vegas {
     base_rtt: Duration,
     /// Data still to be acknowledged until the round trip of the distinguished segment is over.
     round: Bytes,
-    /// Sum and number of the round trip times sampled in it.
-    rtt_sum: Duration,
+    /// Least round trip time sampled in it, or with `mean_rtt` their sum; and how many were sampled.
+    rtt: Duration,
     samples: u64,
     /// Packets of its own in the queue at the last comparison, in millionths.
     queued: u64,
@@ -126,7 +135,7 @@ impl Vegas {
             ssthresh: Bytes(u64::MAX),
             base_rtt: Duration(0),
             round: Bytes(0),
-            rtt_sum: Duration(0),
+            rtt: Duration(0),
             samples: 0,
             queued: 0,
             is_growing: true,
@@ -152,8 +161,8 @@ impl Vegas {
     }
 
     /// The distinguished segment is acknowledged: (Expected - Actual) BaseRTT, with Expected =
-    /// window / BaseRTT and Actual = window / RTT, decides. RTT is the mean since that segment was sent
-    /// (ns-2.35): of a burst in slow start the paper's sample, its own, sees the queue's begin only.
+    /// window / BaseRTT and Actual = window / RTT, decides. RTT is the least, or the mean, since that segment was
+    /// sent.
     #[inline]
     fn compare(&mut self, config: &Config, rtt: Duration, is_window_limited: bool) {
         let window = mul_div(self.cwnd.0, Ratio::ONE.0.into(), self.mss.0);
@@ -201,16 +210,20 @@ impl SenderLaw for Vegas {
             self.base_rtt = ack.rtt;
         }
         if ack.rtt.0 > 0 {
-            self.rtt_sum += ack.rtt;
+            if config.mean_rtt {
+                self.rtt += ack.rtt;
+            } else if self.samples == 0 || ack.rtt < self.rtt {
+                self.rtt = ack.rtt;
+            }
             self.samples = self.samples.saturating_add(1);
         }
         self.round -= ack.acked;
         if self.round.0 == 0 && self.samples > 0 {
             if !ack.in_recovery {
-                let rtt = Duration(mul_div(self.rtt_sum.0, 1, self.samples));
-                self.compare(config, rtt, ack.is_window_limited);
+                let count = if config.mean_rtt { self.samples } else { 1 };
+                self.compare(config, Duration(mul_div(self.rtt.0, 1, count)), ack.is_window_limited);
             }
-            (self.rtt_sum, self.samples) = (Duration(0), 0);
+            (self.rtt, self.samples) = (Duration(0), 0);
             // The next segment to be sent is distinguished; what is in flight comes before it.
             self.round = ack.flight - ack.acked + self.mss;
         }

@@ -76,6 +76,21 @@ fn slow_start_doubles_every_other_round_trip_and_ends_at_gamma() {
     assert!((45.0..=112.0).contains(&found), "at most a doubling beyond the pipe, less an eighth: {found}");
 }
 
+/// One sample in four holds the wait of a delayed ACK: the least is the path's, and the mean is not.
+#[test]
+fn the_wait_of_a_delayed_ack_is_no_queue() {
+    for (mean_rtt, moved) in [(false, 1), (true, -1)] {
+        let config = Config { mean_rtt, ..Config::default() };
+        let mut law = avoiding(10);
+        let before = packets(&law);
+        for number in 0..40 {
+            let rtt = if number % 4 == 0 { Duration(1000 * MS) } else { BASE };
+            law.on_ack(&config, Time(0), &Ack { flight: law.window(), rtt, ..ack(MSS) });
+        }
+        assert_eq!((packets(&law) - before).signum(), f64::from(moved), "{mean_rtt}");
+    }
+}
+
 /// Step response: from below and from above to where alpha <= W - BDP <= beta, one packet a round
 /// trip.
 #[test]
