@@ -10,7 +10,9 @@ use std::sync::{LazyLock, Mutex};
 use congestlab_scenario::cells::{Quantity, heading};
 use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::metric::{Metric, Reading};
+use congestlab_scenario::report::over_seeds;
 use congestlab_scenario::result::Meta;
+use congestlab_scenario::seeds::{SEED, UnusedSeeds, by_point};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
@@ -129,13 +131,18 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     table::write(&folder, &results, VERSION, &mut |point| shown.see(&scenario, point)).map_err(failure)?;
     screen.note(&format!("the table is {}", folder.join(table::PARQUET).display()));
     page::keep(&folder, &scenario, &shown)?;
+    let unused = Observation::unused_seeds(&shown.observations);
+    if let Some(unused) = unused {
+        let help = "vary a start time, a size or a delay to see how far the results depend on chance";
+        screen.note(&format!("{unused}; {help}"));
+    }
     let verdicts: Vec<Verdict> = if arguments.check {
         scenario.claims().iter().map(|claim| claim.verdict(&shown.observations)).collect()
     } else {
         Vec::new()
     };
     print(&if screen.json {
-        store::pretty(&to_json(&results.all().map_err(failure)?, &verdicts))
+        store::pretty(&to_json(&results.all().map_err(failure)?, unused, &verdicts))
     } else {
         describe(&scenario, &shown, &verdicts)
     })?;
@@ -162,7 +169,7 @@ fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure
     let mut grid: Vec<Varied> =
         arguments.grid.iter().map(|(path, values)| Varied::new("--grid", path, values.clone())).collect();
     if let Some(seeds) = arguments.seeds {
-        grid.push(Varied::new("--seeds", "run.seed", (1..=seeds).map(|seed| seed.to_string()).collect()));
+        grid.push(Varied::new("--seeds", SEED, (1..=seeds).map(|seed| seed.to_string()).collect()));
     }
     for (place, varied) in grid.iter().enumerate() {
         if let Some(other) = grid[..place].iter().find(|other| other.path() == varied.path()) {
@@ -174,7 +181,7 @@ fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure
     let scenario = Scenario::load_varied(file, set, *seed, &grid).map_err(Failure::Scenario)?;
     crate::warn(scenario.warnings(), screen);
     if let Some(seed) = seed
-        && scenario.sweep().is_some_and(|sweep| sweep.axes().iter().any(|axis| axis == "run.seed"))
+        && scenario.sweep().is_some_and(|sweep| sweep.axes().iter().any(|axis| axis == SEED))
     {
         screen.note(&format!("--seed {seed} changes nothing, since the sweep varies run.seed"));
     }
@@ -272,7 +279,7 @@ pub(crate) fn threads_that_fit(scenario: &Scenario, wanted: usize) -> Result<usi
     Ok(fitting.count().clamp(1, wanted))
 }
 
-fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
+fn to_json(results: &[PointResult], unused: Option<UnusedSeeds>, verdicts: &[Verdict]) -> Value {
     let points: Vec<Value> = results
         .iter()
         .map(|point| {
@@ -288,23 +295,37 @@ fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
             json!({ "that": verdict.that, "metric": verdict.metric, "holds": verdict.holds(), "verdict": verdict.judgement, "text": verdict.text })
         })
         .collect();
-    json!({ "points": points, "claims": claims })
+    let unused = unused.map(|unused| json!({ "points": unused.points, "of": unused.of }));
+    json!({ "points": points, "unused_seeds": unused, "claims": claims })
 }
 
 fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String {
-    let axes = scenario.sweep().map_or(&[][..], |sweep| sweep.axes());
-    let metrics = shown.metrics.iter().flatten();
-    let headings =
-        axes.iter().map(String::as_str).chain(metrics.map(Metric::text)).map(|path| heading(path).to_owned());
-    let mut table = Table::with_heading(headings.collect());
-    for (point, readings) in shown.observations.iter().zip(&shown.readings) {
-        let settings = point.settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
-        let readings = readings.iter().map(|reading| match reading {
-            Reading::Nothing => Cell::Number(None, Quantity::Any),
-            Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
-            other => Cell::Text(other.to_json().to_string()),
-        });
-        table.row(settings.chain(readings).collect());
+    let axes = scenario.sweep().map_or(&[][..], |sweep| sweep.axes()).iter().map(String::as_str);
+    let runs =
+        || shown.observations.iter().map(|run| &run.settings).zip(shown.readings.iter().map(Vec::as_slice));
+    let metrics = || shown.metrics.iter().flatten().map(Metric::text);
+    let points = by_point(runs());
+    let mut table;
+    if points.iter().any(|(_, seeds)| seeds.len() > 1) {
+        let axes = axes.filter(|axis| *axis != SEED).chain(["seeds"]);
+        table = Table::with_heading(axes.chain(metrics()).map(|path| heading(path).to_owned()).collect());
+        for (settings, seeds) in points {
+            let settings = settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
+            let count = Cell::whole(seeds.len() as u64);
+            let means = (0..metrics().count()).map(|metric| over_seeds(&seeds, metric));
+            table.row(settings.chain([count]).chain(means).collect());
+        }
+    } else {
+        table = Table::with_heading(axes.chain(metrics()).map(|path| heading(path).to_owned()).collect());
+        for (settings, readings) in runs() {
+            let settings = settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
+            let readings = readings.iter().map(|reading| match reading {
+                Reading::Nothing => Cell::Number(None, Quantity::Any),
+                Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
+                other => Cell::Text(other.to_json().to_string()),
+            });
+            table.row(settings.chain(readings).collect());
+        }
     }
     let mut text = table.render();
     if !verdicts.is_empty() {

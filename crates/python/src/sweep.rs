@@ -1,5 +1,6 @@
 //! Sweeps: on threads of this process, or by others, who need not see the folder.
 
+use std::ffi::CString;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -10,8 +11,8 @@ use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Elsewhere, Options, Results, Shard, SweepError, Work, run_point};
-use congestlab_scenario::table::{self, Table as SweepTable};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use congestlab_scenario::table::{self, Table as SweepTable, TableError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -66,7 +67,7 @@ pub(crate) fn here(
     if !done.map_err(failed)? {
         return Ok(None);
     }
-    read(folder).map(Some)
+    read(py, folder).map(Some)
 }
 
 pub(crate) fn elsewhere(
@@ -97,7 +98,7 @@ pub(crate) fn elsewhere(
     if !done.map_err(failed)? {
         return Ok(None);
     }
-    read(folder).map(Some)
+    read(py, folder).map(Some)
 }
 
 /// Writes the table, if no point is missing.
@@ -109,10 +110,15 @@ fn write(folder: &Path, results: &Results<'_>) -> Result<bool, SweepError> {
     Ok(true)
 }
 
-fn read(folder: &Path) -> PyResult<Table> {
-    SweepTable::open(folder)
-        .and_then(|table| of_sweep(&table))
-        .map_err(|error| PyOSError::new_err(error.to_string()))?
+/// Reads the table of a complete sweep, and warns if seeds changed nothing.
+fn read(py: Python<'_>, folder: &Path) -> PyResult<Table> {
+    let damaged = |error: TableError| PyOSError::new_err(error.to_string());
+    let table = SweepTable::open(folder).map_err(damaged)?;
+    if let Some(unused) = table.unused_seeds().map_err(damaged)? {
+        // At the caller of `congestlab.sweep`.
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(unused.to_string())?, 2)?;
+    }
+    of_sweep(&table).map_err(damaged)?
 }
 
 pub(crate) fn run_points(py: Python<'_>, scenario: &Parsed, places: &[usize]) -> PyResult<Vec<Record>> {

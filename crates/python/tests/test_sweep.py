@@ -71,6 +71,11 @@ def test_the_command_and_this_go_on_from_each_other(command, tmp_path):
     assert table["seed"].max() == 2 and len(table.filter(polars.col("kind") == "run")) == 6
 
 
+def test_seeds_that_change_nothing_are_warned_of():
+    with pytest.warns(UserWarning, match="seeds changed nothing: no run drew a random number"):
+        cl.sweep(TCP, {"flows.f.count": [1, 2]}, 2)
+
+
 def test_parts_make_the_whole(expected, tmp_path):
     assert cl.sweep(TCP, GRID, 2, out=tmp_path, shard=(1, 2)) is None
     assert frame(cl.sweep(TCP, GRID, 2, out=tmp_path, shard=(2, 2))).equals(expected)

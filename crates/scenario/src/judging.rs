@@ -6,5 +6,5 @@ pub mod figure;
 pub(crate) mod grid;
 pub mod metric;
 pub(crate) mod observation;
-pub(crate) mod seeds;
+pub mod seeds;
 pub(crate) mod tolerances;

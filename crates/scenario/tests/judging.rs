@@ -131,9 +131,11 @@ fn a_ratio_of_several_seeds_is_that_of_their_means() {
 
 #[test]
 fn runs_that_draw_nothing_are_one() {
-    for (decide, text) in
-        [("mean", "0.9 (one run)"), ("half", "1 of 1 seeds (one run)"), ("each", "0.9 (one run)")]
-    {
+    for (decide, text) in [
+        ("mean", "0.9 (one run: seeds changed nothing)"),
+        ("half", "1 of 1 seeds (one run: seeds changed nothing)"),
+        ("each", "0.9 (one run: seeds changed nothing)"),
+    ] {
         let claim = format!("at_least = 0.5\ndecide = \"{decide}\"");
         let mut verdict = judge(&claim, false, &[alone([0.9; 5])]);
         verdict.text = verdict.text.replace(" at links.a.delay = \"10 ms\"", "");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::chart::{self, Data, Wish};
-use congestlab_scenario::claims::Verdict;
+use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::disk;
 use congestlab_scenario::report::{Drawn, SweepRun, sweep_html};
 use congestlab_scenario::sweep::{self, Options, Work};
@@ -78,7 +78,8 @@ fn page(scenario: &Scenario, written: &str, shown: &Shown) -> (String, Vec<(Stri
     let settings: Vec<_> = observations.iter().map(|observation| observation.settings.clone()).collect();
     let metrics: Vec<String> =
         shown.metrics.iter().flatten().map(|metric| metric.text().to_owned()).collect();
-    let data = Data::of_readings(&settings, &metrics, &shown.readings);
+    let unused = Observation::unused_seeds(observations);
+    let data = Data::of_readings(&settings, &metrics, &shown.readings, unused);
     let drawn = metrics.iter().filter(|_| data.has_axis()).filter_map(|metric| {
         let wish = Wish { y: Some(metric.clone()), ..Wish::default() };
         // A metric that is no number has no line.
@@ -99,6 +100,7 @@ fn page(scenario: &Scenario, written: &str, shown: &Shown) -> (String, Vec<(Stri
         version: VERSION,
         points: settings.into_iter().zip(shown.readings.iter().cloned()).collect(),
         metrics,
+        unused,
         pictures,
         verdicts,
     };

@@ -47,6 +47,53 @@ fn a_seed_beside_seeds_that_are_swept_is_said_to_change_nothing() {
     assert_eq!(count(&told, " kept from"), 2, "the same points: {told}");
 }
 
+/// Two greedy flows draw nothing, so all seeds are one run; random errors make each seed another run.
+#[test]
+fn seeds_that_change_nothing_are_said_to_and_have_no_interval() {
+    let claim = "[[claims]]\nthat = \"used\"\nmetric = \"links.bottleneck.utilization\"\nat_least = 0.1\n";
+    let lab = Lab::new(&format!("{SCENARIO}\n{claim}decide = \"mean\"\n"));
+    let options = ["sweep", "scenario.toml", "--seeds", "5", "--check", "--out"];
+    let same = lab.run(&[&options[..], &["same"]].concat()).exits(0);
+    let told = "seeds changed nothing: no run drew a random number";
+    assert!(same.stderr().contains(told), "{}", same.stderr());
+    let table = same.stdout();
+    assert!(table.contains("(one run: seeds changed nothing)") && !table.contains('±'), "{table}");
+    let page = std::fs::read_to_string(lab.path("same/report.html")).expect("a report");
+    assert!(page.contains("Seeds changed nothing: no run drew a random number"));
+
+    let errors = ["--set", "links.bottleneck.error.packet_error_rate=0.01"];
+    let random = lab.run(&[&options[..], &["random"], &errors].concat()).exits(0);
+    assert!(!random.stderr().contains("seeds changed nothing"), "{}", random.stderr());
+    assert!(random.stdout().contains('±') && !random.stdout().contains("one run"), "{}", random.stdout());
+
+    // One of two points draws.
+    let grid = ["--grid", "links.bottleneck.error.packet_error_rate=0,0.01"];
+    let both = lab.run(&[&options[..], &["both"], &grid, &["--json"]].concat()).exits(0);
+    assert!(both.stderr().contains("seeds changed nothing at 1 of 2 points"), "{}", both.stderr());
+    assert_eq!(both.json()["unused_seeds"], serde_json::json!({ "points": 1, "of": 2 }));
+}
+
+/// A table for people has one row for each point, with the mean over its seeds; results.csv has every run.
+#[test]
+fn a_point_is_one_row_whatever_the_number_of_its_seeds() {
+    let lab = Lab::new(SCENARIO);
+    let errors = ["--set", "links.bottleneck.error.packet_error_rate=0.01", "--out", "kept"];
+    let table = sweep(&lab, &errors).exits(0).stdout();
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!(rows.len(), 4, "a heading and three rates:\n{table}");
+    let heading: Vec<&str> = rows[0].split_whitespace().collect();
+    assert_eq!(heading[..2], ["bottleneck.rate", "seeds"], "{table}");
+    assert!(!heading.contains(&"seed"), "{table}");
+    for row in &rows[1..] {
+        assert!(row.split_whitespace().nth(2) == Some("4") && row.contains('±'), "{table}");
+    }
+    // Seeds that go along with another axis are points, and stay.
+    let zip = "\n[sweep.zip]\n\"run.seed\" = [1, 2]\n\"flows.ftp.count\" = [1, 2]\n";
+    std::fs::write(lab.path("zip.toml"), format!("{SCENARIO}{zip}")).expect("writable");
+    let table = lab.run(&["sweep", "zip.toml"]).exits(0).stdout();
+    assert!(table.lines().count() == 3 && table.contains("seed ") && !table.contains("seeds"), "{table}");
+}
+
 #[test]
 fn the_table_has_a_row_for_each_point_and_element() {
     let lab = Lab::new(SCENARIO);

@@ -4,6 +4,7 @@ use congestlab_core::law::Protocol;
 use serde_json::Value as Json;
 
 use crate::judging::metric::{Metric, Reading, TimeSeries};
+use crate::judging::seeds::{SEED, Settings, UnusedSeeds};
 
 /// One run of a sweep, as claims see it.
 #[derive(Clone, Debug)]
@@ -20,6 +21,16 @@ impl Observation {
     pub(crate) fn read(&self, metric: &Metric) -> &Reading {
         let found = self.readings.iter().find(|(text, _)| text == metric.text());
         found.map_or(&Reading::Nothing, |(_, reading)| reading)
+    }
+
+    /// What it is but for its seed.
+    pub(crate) fn point(&self) -> Settings {
+        self.settings.iter().filter(|(path, _)| path != SEED).cloned().collect()
+    }
+
+    /// Finds the points of these runs at which seeds changed nothing.
+    pub fn unused_seeds(runs: &[Self]) -> Option<UnusedSeeds> {
+        UnusedSeeds::of(runs.iter().map(|run| (run.point(), run.setting(SEED), run.is_random)))
     }
 
     pub(crate) fn setting(&self, path: &str) -> Option<&str> {

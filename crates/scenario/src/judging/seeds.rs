@@ -1,9 +1,10 @@
 //! Means over several seeds, with their confidence intervals.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// The axis of a sweep that means are over.
-pub(crate) const SEED: &str = "run.seed";
+pub const SEED: &str = "run.seed";
 /// The fewest seeds that make a confidence interval.
 pub const SEEDS_MIN: usize = 5;
 
@@ -31,8 +32,9 @@ pub(crate) fn next_seeds(used: &BTreeSet<u64>) -> Option<Vec<u64>> {
 /// Path and value (as TOML) of what a sweep varies.
 pub type Settings = Vec<(String, String)>;
 
-/// Groups what differs by its seed alone, in the order in which its point came first.
-pub(crate) fn by_point<'a, T>(runs: impl IntoIterator<Item = (&'a Settings, T)>) -> Vec<(Settings, Vec<T>)> {
+/// Groups runs that differ by their seed alone, in the order in which their point came first. The settings of a point have
+/// no seed.
+pub fn by_point<'a, T>(runs: impl IntoIterator<Item = (&'a Settings, T)>) -> Vec<(Settings, Vec<T>)> {
     let mut points: Vec<(Settings, Vec<T>)> = Vec::new();
     let mut places = BTreeMap::new();
     for (settings, run) in runs {
@@ -44,6 +46,45 @@ pub(crate) fn by_point<'a, T>(runs: impl IntoIterator<Item = (&'a Settings, T)>)
         }
     }
     points
+}
+
+/// The points of a sweep at which several seeds ran and changed nothing, because no run drew a random number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnusedSeeds {
+    /// Number of these points.
+    pub points: usize,
+    /// Number of all points of the sweep, seeds apart.
+    pub of: usize,
+}
+
+impl UnusedSeeds {
+    /// Finds the points among the runs of a sweep. A run is its settings without the seed, its seed, and whether it drew a
+    /// random number. Returns `None` if seeds changed something wherever several ran.
+    pub(crate) fn of<P: Ord, S: Ord>(runs: impl IntoIterator<Item = (P, S, bool)>) -> Option<Self> {
+        let mut all: BTreeMap<P, (BTreeSet<S>, bool)> = BTreeMap::new();
+        for (point, seed, is_random) in runs {
+            let (seeds, was_random) = all.entry(point).or_default();
+            seeds.insert(seed);
+            *was_random |= is_random;
+        }
+        let points = all.values().filter(|(seeds, was_random)| seeds.len() > 1 && !was_random).count();
+        (points > 0).then_some(Self { points, of: all.len() })
+    }
+}
+
+/// The sentence for users, without a full stop.
+impl fmt::Display for UnusedSeeds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { points, of } = *self;
+        if points == of {
+            write!(
+                out,
+                "seeds changed nothing: no run drew a random number, so all seeds of a point are one run"
+            )
+        } else {
+            write!(out, "seeds changed nothing at {points} of {of} points: no run there drew a random number")
+        }
+    }
 }
 
 /// Mean and half of its interval of confidence, by Student's t; of one value the half is 0.
@@ -71,14 +112,14 @@ impl Estimate {
         if below == 0.0 {
             return None;
         }
+        // Equal runs have no interval, and sums of equal numbers are rounded.
+        if let Some((a, b)) = parts.first().filter(|first| parts.iter().all(|part| part == *first)) {
+            return Some(Self { mean: a / b, half: 0.0 });
+        }
         let mean = above / below;
         let squares: f64 = parts.iter().map(|(a, b)| (a - mean * b) * (a - mean * b)).sum();
-        let half = if parts.len() < 2 || squares == 0.0 {
-            0.0
-        } else {
-            student(confidence, parts.len() - 1) * (squares / (count - 1.0) / count).sqrt()
-                / (below / count).abs()
-        };
+        let half = student(confidence, parts.len() - 1) * (squares / (count - 1.0) / count).sqrt()
+            / (below / count).abs();
         Some(Self { mean, half })
     }
 
@@ -116,7 +157,19 @@ fn student(confidence: Confidence, freedom: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Confidence, Estimate, next_seeds, student};
+    use super::{Confidence, Estimate, UnusedSeeds, next_seeds, student};
+
+    #[test]
+    fn seeds_are_unused_where_no_run_of_a_point_drew() {
+        let of = |runs: &[(&str, u64, bool)]| UnusedSeeds::of(runs.iter().copied());
+        assert_eq!(of(&[("a", 1, false), ("a", 2, false)]), Some(UnusedSeeds { points: 1, of: 1 }));
+        let mixed = [("a", 1, false), ("a", 2, false), ("b", 1, true), ("b", 2, false)];
+        assert_eq!(of(&mixed), Some(UnusedSeeds { points: 1, of: 2 }));
+        // One seed is no repetition, however often it is asked for.
+        assert_eq!(of(&[("a", 1, false), ("a", 1, false), ("b", 1, false)]), None);
+        let told = UnusedSeeds { points: 1, of: 2 }.to_string();
+        assert!(told.starts_with("seeds changed nothing at 1 of 2 points"), "{told}");
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
@@ -148,6 +201,8 @@ mod tests {
         assert!((estimate.half - 1.963).abs() < 2e-3, "{estimate:?}");
         assert_eq!(Estimate::of(&[7.0]), Some(Estimate { mean: 7.0, half: 0.0 }));
         assert_eq!(Estimate::of(&[2.5; 6]).map(|same| same.half), Some(0.0));
+        // Three times 0.1 sums to 0.30000000000000004.
+        assert_eq!(Estimate::of(&[0.1; 3]), Some(Estimate { mean: 0.1, half: 0.0 }));
         assert_eq!(Estimate::of(&[]), None);
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::judging::metric::Reading;
 use crate::judging::observation::PointResult;
-use crate::judging::seeds::SEED;
+use crate::judging::seeds::{SEED, UnusedSeeds};
 use crate::results::origin::{Cell, axis};
 use crate::results::result::field;
 use crate::results::sweep::{CONTENT, Results, SweepError};
@@ -631,6 +631,20 @@ impl Table {
             Cell::Text(_) => None,
         };
         Ok(cells.into_iter().map(number).collect())
+    }
+
+    /// Finds the points at which seeds changed nothing.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn unused_seeds(&self) -> Result<Option<UnusedSeeds>, TableError> {
+        if !self.axes().iter().any(|axis| axis.path == SEED) {
+            return Ok(None);
+        }
+        // The label of a point has no seed. Of all rows of a run one says whether the seed was used.
+        let (points, seeds, used) = (self.texts("label")?, self.texts("seed")?, self.numbers("seed_used")?);
+        let rows = points.into_iter().zip(seeds).zip(used);
+        Ok(UnusedSeeds::of(rows.filter_map(|((point, seed), used)| Some((point, seed, used? != 0.0)))))
     }
 
     /// The texts of a column, row by row; numbers as they are written.

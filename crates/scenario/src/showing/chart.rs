@@ -16,7 +16,8 @@ pub use time::{over_time, point_of_run};
 
 use crate::judging::figure::Figure;
 pub use crate::judging::figure::{Kind, Wish};
-use crate::judging::observation::PointResult;
+use crate::judging::observation::{Observation, PointResult};
+use crate::judging::seeds::UnusedSeeds;
 use crate::results::folder::{FolderError, RunFolder};
 use crate::showing::style;
 use crate::showing::style::{Bound, Look, MARKERS};
@@ -205,6 +206,18 @@ fn intervals(panel: &Panel, mixed: &[&str], of: &str) -> String {
     format!("{what}, n = {count} {of}")
 }
 
+/// The same, and that seeds changed nothing if they did not: equal runs are no repetitions either.
+fn repetitions(panel: &Panel, mixed: &[&str], of: &str, unused: Option<UnusedSeeds>) -> String {
+    let said = intervals(panel, mixed, of);
+    match unused {
+        None => said,
+        Some(unused) if said.is_empty() || (mixed.is_empty() && unused.points == unused.of) => {
+            unused.to_string()
+        }
+        Some(unused) => format!("{said}; {unused}"),
+    }
+}
+
 /// `5`, or `3 to 5`.
 fn range(fewest: usize, most: usize) -> String {
     if fewest == most { most.to_string() } else { format!("{fewest} to {most}") }
@@ -233,9 +246,11 @@ pub fn of_figure(figure: Figure<'_>, points: &[PointResult]) -> Picture {
         }
     }
     let mixed: Vec<&str> = mixed.iter().map(String::as_str).collect();
+    let seen: Vec<Observation> = points.iter().map(PointResult::observation).collect();
+    let unused = Observation::unused_seeds(&seen);
     let notes: Vec<String> = panels
         .iter()
-        .map(|panel| intervals(panel, &mixed, "seeds"))
+        .map(|panel| repetitions(panel, &mixed, "seeds", unused))
         .filter(|note| !note.is_empty())
         .collect();
     let x_label = unit_in_brackets(figure.x_label());

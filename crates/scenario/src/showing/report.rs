@@ -14,7 +14,7 @@ mod verdicts;
 pub use page::{POLICY, begin, described, end, escape, html, table};
 pub use picture::{Drawn, figure};
 use serde_json::Value as Json;
-pub use sweep::{SweepRun, sweep_html};
+pub use sweep::{SweepRun, over_seeds, sweep_html};
 pub use verdicts::{judged, verdict_mark};
 
 /// Whose report it is.

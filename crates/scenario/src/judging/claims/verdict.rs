@@ -183,38 +183,49 @@ impl CheckedClaim {
         confidence: Confidence,
         points: &mut Vec<Judged>,
     ) -> Result<String, Miss> {
-        let claim = &self.claim;
-        let about: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
+        let about: Vec<&Observation> = runs.iter().filter(|run| self.claim.is_about(run)).collect();
         let bases = self.bases(runs);
         let selected = different(&about, &|run| self.draws(run, &bases));
-        let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
-        let read = |run: &Observation| self.reading(run, &bases);
         if selected.is_empty() {
             return Err("no run to judge by".into());
         }
+        let judged = self.judge_different(&selected, &bases, confidence, points);
+        let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
+        let note = if is_one { " (one run: seeds changed nothing)" } else { "" };
+        judged.map(|text| text + note).map_err(|miss| miss.at(note))
+    }
+
+    /// The same of runs that differ.
+    fn judge_different(
+        &self,
+        selected: &[&Observation],
+        bases: &Bases<'_>,
+        confidence: Confidence,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, Miss> {
+        let read = |run: &Observation| self.reading(run, bases);
         let by_bounds = match &self.along {
-            Some((axis, Along::Crossover(other))) => self.judge_crossover(other, axis, &selected),
-            _ => match claim.decision() {
-                Decide::Each => self.judge_each(&selected, &read, points),
-                Decide::Mean => self.judge_mean(&selected, &bases, confidence, points),
-                Decide::Half => self.judge_half(&selected, &read, points),
+            Some((axis, Along::Crossover(other))) => self.judge_crossover(other, axis, selected),
+            _ => match self.claim.decision() {
+                Decide::Each => self.judge_each(selected, &read, points),
+                Decide::Mean => self.judge_mean(selected, bases, confidence, points),
+                Decide::Half => self.judge_half(selected, &read, points),
             },
         };
         let by_trend = match &self.along {
-            Some((axis, Along::Trend(trend))) => Some(self.judge_trend(*trend, axis, &selected, &bases)),
+            Some((axis, Along::Trend(trend))) => Some(self.judge_trend(*trend, axis, selected, bases)),
             _ => None,
         };
-        let text = match (by_bounds, by_trend) {
-            (by_bounds, None) => by_bounds?,
-            (Ok(text), Some(Ok(trend))) => format!("{text}; {trend}"),
+        match (by_bounds, by_trend) {
+            (by_bounds, None) => by_bounds,
+            (Ok(text), Some(Ok(trend))) => Ok(format!("{text}; {trend}")),
             // What fails is said before what is open.
-            (Err(open), Some(Err(fails))) if open.is_undecided => return Err(fails),
+            (Err(open), Some(Err(fails))) if open.is_undecided => Err(fails),
             (by_bounds, by_trend) => {
                 by_bounds?;
-                by_trend.unwrap_or(Ok(String::new()))?
+                by_trend.unwrap_or(Ok(String::new()))
             }
-        };
-        Ok(text + if is_one { " (one run)" } else { "" })
+        }
     }
 }
 
@@ -262,11 +273,6 @@ impl CheckedClaim {
 }
 
 impl Observation {
-    /// What it is but for its seed.
-    pub(super) fn point(&self) -> Settings {
-        self.settings.iter().filter(|(path, _)| path != SEED).cloned().collect()
-    }
-
     /// Its seed, if the sweep varies that.
     fn seed(&self) -> Option<u64> {
         self.setting(SEED)?.parse().ok()

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 
 use super::label::{is_share, label_of};
-use super::{ChartError, Curve, Mark, Panel, Picture, intervals, labels, nothing, range};
+use super::{ChartError, Curve, Mark, Panel, Picture, labels, nothing, range, repetitions};
 use crate::judging::figure::{Figure, Kind, Wish};
 use crate::judging::metric::{Elements, Metric, Percent, Reading};
 use crate::judging::observation::PointResult;
-use crate::judging::seeds::{Estimate, SEED};
+use crate::judging::seeds::{Estimate, SEED, UnusedSeeds};
 use crate::results::folder::RunFolder;
 use crate::results::origin::{Cell, axis};
 use crate::results::table;
@@ -36,13 +36,20 @@ pub struct Data {
     numbers: BTreeMap<String, Vec<Option<f64>>>,
     /// Texts by column.
     texts: BTreeMap<String, Vec<Option<String>>>,
+    /// The points at which seeds changed nothing.
+    unused: Option<UnusedSeeds>,
 }
 
 impl Data {
     /// Of runs: each is a point, and its settings are axes.
     pub fn of_runs(runs: &[RunFolder]) -> Self {
-        let mut data =
-            Self { axes: Vec::new(), rows: Vec::new(), numbers: BTreeMap::new(), texts: BTreeMap::new() };
+        let mut data = Self {
+            axes: Vec::new(),
+            rows: Vec::new(),
+            numbers: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            unused: None,
+        };
         let names = labels(runs);
         for (point, (run, label)) in runs.iter().zip(&names).enumerate() {
             let summary = run.summary();
@@ -97,6 +104,7 @@ impl Data {
             rows: rows.collect(),
             numbers: BTreeMap::new(),
             texts: BTreeMap::from([("label".to_owned(), labels.map_err(fault)?)]),
+            unused: table.unused_seeds().map_err(fault)?,
         };
         for column in table.columns().iter().filter(|name| *name == "seed" || !table::says_whose(name)) {
             let numbers = table.numbers(column).map_err(fault)?;
@@ -132,11 +140,12 @@ impl Data {
     }
 
     /// Of what was read at the points of a sweep: of each its settings, pairs of a path and a TOML value, and a reading of
-    /// each metric. A list counts as the mean of its numbers.
+    /// each metric; and the points at which seeds changed nothing. A list counts as the mean of its numbers.
     pub fn of_readings(
         settings: &[Vec<(String, String)>],
         metrics: &[String],
         read: &[Vec<Reading>],
+        unused: Option<UnusedSeeds>,
     ) -> Self {
         let mut data = Self {
             axes: Vec::new(),
@@ -145,6 +154,7 @@ impl Data {
                 .collect(),
             numbers: BTreeMap::new(),
             texts: BTreeMap::new(),
+            unused,
         };
         let paths = settings.first().into_iter().flatten().map(|(path, _)| path);
         for (place, path) in paths.enumerate() {
@@ -256,7 +266,11 @@ impl Data {
             }
             let result = results.entry(row.point).or_insert_with(|| json!({}));
             match row.kind.as_str() {
-                "run" => values.into_iter().for_each(|(key, value)| result[key] = value),
+                "run" => values.into_iter().for_each(|(key, value)| {
+                    // A table has it as 0 or 1.
+                    let is_switch = key == "seed_used";
+                    result[key] = if is_switch { (value != 0.0).into() } else { value };
+                }),
                 "link" => result["links"][&row.element] = values.into(),
                 "group" => result["jain"][&row.element] = values.remove("jain").unwrap_or_default(),
                 _ => match &mut result["flows"][&row.element] {
@@ -349,9 +363,15 @@ pub fn of_data(data: &Data, wish: &Wish) -> Result<Picture, ChartError> {
             let default = names.into_iter().find(|name| data.numbers.contains_key(*name));
             over_axis(data, wish, wish.y.as_deref().or(default).unwrap_or(names[0]))
         }
-        Kind::Cdf => cdf(data, wish),
-        Kind::Fct => fct(data, wish),
+        Kind::Cdf => cdf(data, wish).map(|picture| pooled(data, picture)),
+        Kind::Fct => fct(data, wish).map(|picture| pooled(data, picture)),
     }
+}
+
+/// Adds that seeds changed nothing: the flows of equal runs are counted once for each seed.
+fn pooled(data: &Data, picture: Picture) -> Picture {
+    let note = data.unused.map_or(picture.note.clone(), |unused| format!("{}; {unused}", picture.note));
+    Picture { note, ..picture }
 }
 
 /// The rows that a quantity is drawn of.
@@ -590,7 +610,8 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
     let panel = Panel { label, is_logarithmic: false, curves };
     let has_seeds = data.axes.iter().any(|(path, ..)| path == SEED);
     let several = kind == Some("flow") && has_several(&rows);
-    let note = note_of(&panel, &mixed, if has_seeds { "seeds" } else { "runs" }, several);
+    let runs = repetitions(&panel, &mixed, if has_seeds { "seeds" } else { "runs" }, data.unused);
+    let note = note_of(&runs, several);
     let xs = || panel.curves.iter().flat_map(|curve| &curve.points).map(|(x, _)| *x);
     let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(0.0, f64::max));
     let is_logarithmic = categories.is_empty() && low > 0.0 && high / low >= 50.0;
@@ -604,10 +625,9 @@ fn has_several(rows: &[(usize, &Row, f64)]) -> bool {
 }
 
 /// What the points of a panel are.
-fn note_of(panel: &Panel, mixed: &[&str], of: &str, are_means_of_flows: bool) -> String {
-    let runs = intervals(panel, mixed, of);
+fn note_of(runs: &str, are_means_of_flows: bool) -> String {
     let flows = if are_means_of_flows { "each run is the mean of its flows" } else { "" };
-    let said: Vec<&str> = [runs.as_str(), flows].into_iter().filter(|words| !words.is_empty()).collect();
+    let said: Vec<&str> = [runs, flows].into_iter().filter(|words| !words.is_empty()).collect();
     said.join("; ")
 }
 

@@ -7,7 +7,7 @@ use super::picture::{Drawn, figure};
 use super::verdicts::{judged, verdict_mark};
 use crate::judging::claims::Verdict;
 use crate::judging::metric::Reading;
-use crate::judging::seeds::{Estimate, Settings, by_point};
+use crate::judging::seeds::{Estimate, Settings, UnusedSeeds, by_point};
 use crate::text::cells::{Cell, Quantity};
 
 /// The sweep that a report is of.
@@ -23,6 +23,8 @@ pub struct SweepRun<'a> {
     pub metrics: Vec<String>,
     /// The settings of each point, as path and TOML, and a reading of each metric.
     pub points: Vec<(Settings, Vec<Reading>)>,
+    /// The points at which seeds changed nothing.
+    pub unused: Option<UnusedSeeds>,
     /// The metrics over the axes, drawn.
     pub pictures: Vec<Drawn>,
     /// The verdicts of the claims.
@@ -80,6 +82,9 @@ fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Read
              without it all seeds say the same. Every run is in the results beside this file.</p>\n",
         );
     }
+    if let Some(unused) = run.unused {
+        let _ = writeln!(page, "<p class=\"note\">{}.</p>", sentence(&unused.to_string()));
+    }
     let mut heading = vec!["point".to_owned()];
     heading.extend(axes.iter().map(|path| escape(crate::text::cells::heading(path))));
     if has_seeds {
@@ -99,7 +104,7 @@ fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Read
             if has_seeds {
                 row.push(Cell::whole(readings.len() as u64));
             }
-            row.extend((0..run.metrics.len()).map(|metric| cell(readings, metric)));
+            row.extend((0..run.metrics.len()).map(|metric| over_seeds(readings, metric)));
             row
         })
         .collect();
@@ -112,13 +117,20 @@ fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Read
     page.push_str("</section>\n");
 }
 
+/// Begins with a capital letter.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// More rows than this can be folded away.
 const ROWS_SHOWN_MAX: usize = 50;
 /// More rows are for a program, not for a page.
 const ROWS_MAX: usize = 5000;
 
-/// Returns what the seeds of a point read of a metric.
-fn cell(readings: &[&[Reading]], metric: usize) -> Cell {
+/// Returns the mean of a metric over the seeds of a point, with half of its 95 % confidence interval if seeds differ. `metric`
+/// is its place among the readings of each seed; a list counts as the mean of its numbers.
+pub fn over_seeds(readings: &[&[Reading]], metric: usize) -> Cell {
     let read: Vec<&Reading> = readings.iter().filter_map(|readings| readings.get(metric)).collect();
     let numbers: Vec<f64> = read.iter().filter_map(|reading| reading.mean()).collect();
     match (Estimate::of(&numbers), &read[..]) {
@@ -126,7 +138,13 @@ fn cell(readings: &[&[Reading]], metric: usize) -> Cell {
             Cell::Interval(Some(estimate.mean), Some(estimate.half))
         }
         (Some(estimate), _) => Cell::Interval(Some(estimate.mean), None),
-        (None, [Reading::Text(text), ..]) => Cell::Text(text.clone()),
+        (None, [first @ Reading::Text(text), others @ ..]) => {
+            Cell::Text(if others.iter().all(|other| *other == *first) {
+                text.clone()
+            } else {
+                "differs".into()
+            })
+        }
         (None, _) => Cell::Number(None, Quantity::Any),
     }
 }
@@ -174,14 +192,20 @@ mod tests {
             points: (1..=3)
                 .flat_map(|seed| [point("\"1 Mbit/s\"", seed, f64::from(seed)), point("\"<2>\"", seed, 0.5)])
                 .collect(),
+            unused: Some(UnusedSeeds { points: 1, of: 2 }),
             pictures: Vec::new(),
             verdicts: Vec::new(),
         };
         let page = sweep_html(&run);
         // The mean of 1, 2, 3; t(2) 4.303 times 1 / sqrt(3).
-        for part in
-            ["2.000 ± 2.484", "<td>0.500</td>", "&lt;2&gt;", "&lt;i&gt;All&lt;/i&gt; rates", "<td>3</td>"]
-        {
+        for part in [
+            "2.000 ± 2.484",
+            "<td>0.500</td>",
+            "<p class=\"note\">Seeds changed nothing at 1 of 2 points: ",
+            "&lt;2&gt;",
+            "&lt;i&gt;All&lt;/i&gt; rates",
+            "<td>3</td>",
+        ] {
             assert!(page.contains(part), "{part} is missing in\n{page}");
         }
         assert_eq!(page.matches("<tr>").count(), 3, "a heading and two points");
