@@ -37,6 +37,7 @@ mod html;
 mod page;
 mod peer;
 mod picture;
+mod values;
 
 pub(crate) fn papers(command: &PapersCommand, screen: &Screen) -> Result<(), Failure> {
     match command {

@@ -7,7 +7,7 @@ use congestlab_scenario::report::{begin, end, escape, figure, judged, verdict_ma
 
 use super::codes::{self, Code};
 use super::picture::drawn;
-use super::{Answer, Ran};
+use super::{Answer, Ran, values};
 use crate::ns2;
 
 /// The paper's page with its pictures.
@@ -34,8 +34,8 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
     html.push_str(
         "<div hidden><dt>date of this file</dt><dd id=\"date\"></dd></div>\n</dl>\n</header>\n<main>\n",
     );
-    for ran in ran {
-        section(&mut html, paper, ran);
+    for figure in ran {
+        section(&mut html, paper, ran, figure);
     }
     if !paper.exceptions.is_empty() {
         html.push_str("<section>\n<h2>Not run</h2>\n<div class=\"text\"><table class=\"claims\">\n");
@@ -89,7 +89,8 @@ fn linked(text: &str) -> String {
     html + &escape(&text[end..])
 }
 
-fn section(html: &mut String, paper: &Paper, ran: &Ran) {
+/// One of all figures that ran.
+fn section(html: &mut String, paper: &Paper, all: &[Ran], ran: &Ran) {
     let Some(shown) = ran.scenario.figure() else { return };
     let title = format!("{}: {}", shown.of(), shown.title());
     let _ = writeln!(html, "<section>\n<h2>{}</h2>", escape(&title));
@@ -113,8 +114,8 @@ fn section(html: &mut String, paper: &Paper, ran: &Ran) {
             let tells = if answer.does_not_tell() { "does not tell: " } else { "" };
             format!("<div>Control: {tells}{}, {}</div>", control.judgement.word(), judged(control))
         });
-        let cause = claim.cause().filter(|_| !verdict.holds());
-        let cause = cause.map_or(String::new(), |cause| format!("<p>Why: {}</p>", linked(cause)));
+        let cause = values::cause(paper, all, &ran.name, claim).filter(|_| !verdict.holds());
+        let cause = cause.map_or(String::new(), |cause| format!("<p>Why: {}</p>", linked(&cause)));
         let peer =
             if has_peer { format!("<td>{}</td>", escape(&peer(&verdict.that))) } else { String::new() };
         let _ = writeln!(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::codes::{self, Code};
 use super::peer::{self, Seen};
-use super::{Answer, Ran};
+use super::{Answer, Ran, values};
 use crate::failure::Failure;
 use crate::ns2;
 
@@ -75,7 +75,8 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
             if let Some(said) = figure.peer.get(index) {
                 let _ = writeln!(text, "         {said}");
             }
-            if let Some(cause) = claim.cause().filter(|_| !verdict.holds() && law.is_none()) {
+            let says_why = !verdict.holds() && law.is_none();
+            if let Some(cause) = values::cause(paper, ran, &figure.name, claim).filter(|_| says_why) {
                 let _ = writeln!(text, "         why: {cause}");
             }
         }
@@ -115,7 +116,7 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
                     let mut about = json!({
                         "that": verdict.that, "quote": claim.quote(), "source": claim.source(),
                         "metric": verdict.metric, "holds": verdict.holds(), "verdict": verdict.judgement,
-                        "measured": verdict.text, "cause": claim.cause(), "tag": claim.tag(),
+                        "measured": verdict.text, "cause": values::cause(paper, ran, &figure.name, claim), "tag": claim.tag(),
                         "held": written.map(|written| written.verdict == Judgement::Holds), "runs_added": more.len(),
                     });
                     if let Some(control) = control {
@@ -267,8 +268,8 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                     continue;
                 }
             };
-            let Some(cause) = claim.cause() else { continue };
-            let _ = write!(text, "\nWhy \"{}\" {what}: {}", plain(claim.that()), plain(cause));
+            let Some(cause) = values::cause(paper, &[], &name, claim) else { continue };
+            let _ = write!(text, "\nWhy \"{}\" {what}: {}", plain(claim.that()), plain(&cause));
             if let Some(experiment) = claim.experiment() {
                 let _ = write!(text, " Another value turns it: {}.", plain(experiment));
             }
