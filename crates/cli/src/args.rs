@@ -578,7 +578,7 @@ pub(crate) enum PlotFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Scenario to draw instead, one column for each point of its [sweep]
+    /// Scenario to draw instead: one column for each point of its [sweep], or one for a file without
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]

@@ -158,13 +158,14 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     let (scenario, text) = read(arguments)?;
     crate::warn(scenario.warnings(), screen);
     crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
-    let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
-    if points.is_empty() || points.len() > COLUMNS_MAX {
-        let text = format!("a picture wants a [sweep] of 1 to {COLUMNS_MAX} points, not {}", points.len());
-        return Err(Failure::Input(Message::new(
-            text,
-            "such as grid = { \"flows.ftp.law\" = [\"xcp\", \"cubic\"] }",
-        )));
+    crate::tell_without_effect(&arguments.changes, &scenario, screen);
+    // Without a sweep the file is the only point.
+    let only = [Point::default()];
+    let points = scenario.sweep().map_or(&only[..], |sweep| sweep.points());
+    if points.len() > COLUMNS_MAX {
+        let text = format!("a picture has room for {COLUMNS_MAX} points, and the sweep has {}", points.len());
+        let help = "shorten the lists of [sweep], or run `congestlab sweep FILE` and draw its folder with `congestlab plot`";
+        return Err(Failure::Input(Message::new(text, help)));
     }
     let stop = machine::stop_flag()?;
     let clock = Clock::start();
@@ -213,6 +214,7 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
 }
 
 fn read(arguments: &DemoArguments) -> Result<(Scenario, String), Failure> {
+    crate::require_one_value(&arguments.changes)?;
     let (set, seed) = (&arguments.changes.set, arguments.changes.seed);
     match &arguments.file {
         Some(path) => {
@@ -236,6 +238,7 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 
 fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Result<Run, Failure> {
     let label: Vec<&str> = point.settings.iter().map(|(_, value)| value.trim_matches('"')).collect();
+    let label = if label.is_empty() { scenario.name().to_owned() } else { label.join(", ") };
     let scenario = scenario.point(point).map_err(Failure::Scenario)?;
     let measure = Measure { series: true, events: true };
     machine::require_memory(&scenario, &measure)?;
@@ -246,7 +249,7 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
         return Err(Failure::Interrupted("interrupted; no picture was drawn".into()));
     }
     let meta = clock.meta();
-    let mut run = Run { label: label.join(", "), model, outcome, scenario, meta, folder: below(out, "runs") };
+    let mut run = Run { label, model, outcome, scenario, meta, folder: below(out, "runs") };
     run.folder = store::write_run(&run.folder, VERSION, &run.scenario, &run.outcome, &run.result())
         .map_err(|error| Failure::write(&run.folder, &error))?;
     Ok(run)

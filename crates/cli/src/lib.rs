@@ -51,13 +51,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use congestlab_scenario::diagnostic::Diagnostic;
+use congestlab_scenario::seeds::SEED;
 use congestlab_scenario::{Diagnostics, Measure, Scenario, folder, memory, schema, store};
 use serde_json::{Value, json};
 
 use args::{
     Arguments, BuildCommand, Changes, CheckArguments, CheckCommand, Command, NewCommand, ScenarioArguments,
 };
-use failure::{Failure, tell_diagnostics};
+use failure::{Failure, Message, tell_diagnostics};
 #[cfg(not(feature = "linux"))]
 use no_linux as linux;
 use output::{Screen, print};
@@ -169,10 +170,36 @@ fn load(
 }
 
 fn load_with(file: &Path, changes: &Changes, screen: &Screen) -> Result<Scenario, Failure> {
+    require_one_value(changes)?;
     let Changes { set, seed } = changes;
     let scenario = Scenario::load(file, set, *seed).map_err(Failure::Scenario)?;
     warn(scenario.warnings(), screen);
     Ok(scenario)
+}
+
+/// Refuses two options that give one path different values: the later one would win silently.
+fn require_one_value(Changes { set, seed }: &Changes) -> Result<(), Failure> {
+    let set = set.iter().map(|(path, value)| (path.as_str(), value.clone(), format!("--set {path}={value}")));
+    let seed = seed.iter().map(|seed| (SEED, seed.to_string(), format!("--seed {seed}")));
+    let all: Vec<_> = set.chain(seed).collect();
+    for (place, (path, value, option)) in all.iter().enumerate() {
+        let other = all[..place].iter().find(|(other, known, _)| other == path && known != value);
+        if let Some((.., other)) = other {
+            let text = format!("{other} and {option} give {path} two values");
+            return Err(Failure::Input(Message::new(text, "leave one of them out")));
+        }
+    }
+    Ok(())
+}
+
+/// Says which options change nothing, because the sweep has values of its own for their paths.
+fn tell_without_effect(Changes { set, seed }: &Changes, scenario: &Scenario, screen: &Screen) {
+    let axes = scenario.sweep().map_or(&[][..], |sweep| sweep.axes());
+    let set = set.iter().map(|(path, _)| (path.as_str(), format!("--set {path}")));
+    let seed = seed.iter().map(|seed| (SEED, format!("--seed {seed}")));
+    for (path, option) in set.chain(seed).filter(|(path, _)| axes.iter().any(|axis| axis == path)) {
+        screen.note(&format!("{option} changes nothing, since the sweep varies {path}"));
+    }
 }
 
 /// Tells what may surprise.

@@ -165,7 +165,9 @@ pub(crate) fn simulate(stop: &AtomicBool) -> impl Fn(&Scenario, &Model) -> (Outc
 
 /// Reads the scenario with what the command line varies.
 fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure> {
-    let ScenarioArguments { file, changes: Changes { set, seed } } = &arguments.scenario;
+    let ScenarioArguments { file, changes } = &arguments.scenario;
+    crate::require_one_value(changes)?;
+    let Changes { set, seed } = changes;
     let mut grid: Vec<Varied> =
         arguments.grid.iter().map(|(path, values)| Varied::new("--grid", path, values.clone())).collect();
     if let Some(seeds) = arguments.seeds {
@@ -180,11 +182,7 @@ fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure
     }
     let scenario = Scenario::load_varied(file, set, *seed, &grid).map_err(Failure::Scenario)?;
     crate::warn(scenario.warnings(), screen);
-    if let Some(seed) = seed
-        && scenario.sweep().is_some_and(|sweep| sweep.axes().iter().any(|axis| axis == SEED))
-    {
-        screen.note(&format!("--seed {seed} changes nothing, since the sweep varies run.seed"));
-    }
+    crate::tell_without_effect(changes, &scenario, screen);
     Ok(scenario)
 }
 

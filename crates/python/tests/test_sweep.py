@@ -74,6 +74,8 @@ def test_the_command_and_this_go_on_from_each_other(command, tmp_path):
 def test_seeds_that_change_nothing_are_warned_of():
     with pytest.warns(UserWarning, match="seeds changed nothing: no run drew a random number"):
         cl.sweep(TCP, {"flows.f.count": [1, 2]}, 2)
+    with pytest.raises(cl.Refused, match="both give run.seed a value"):
+        cl.Scenario(TCP, seed=3, set={"run.seed": 4})
 
 
 def test_parts_make_the_whole(expected, tmp_path):

@@ -18,6 +18,7 @@ use crate::{report, run};
 
 pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure> {
     let LiveCommand::Run(arguments) = command;
+    crate::require_one_value(&arguments.scenario.changes)?;
     let Changes { set, seed } = &arguments.scenario.changes;
     let scenario = Scenario::load_live(&arguments.scenario.file, set, *seed).map_err(Failure::Scenario)?;
     crate::warn(scenario.warnings(), screen);

@@ -123,12 +123,24 @@ fn last_x(line: &str) -> f64 {
     last.split([' ', ',']).next().and_then(|x| x.parse().ok()).unwrap_or_else(|| panic!("{path}"))
 }
 
+/// A file without a sweep is one column. More points than a picture has room for are refused.
 #[test]
-fn a_scenario_without_a_sweep_has_no_columns() {
+fn a_scenario_without_a_sweep_is_the_picture_of_one_run() {
     let lab = Lab::new(SCENARIO);
-    let stderr = lab.run(&["demo", "scenario.toml"]).exits(2).stderr();
-    assert!(stderr.contains("[sweep]"), "{stderr}");
-    assert_eq!(lab.files(), ["scenario.toml"]);
+    let json = lab.run(&["demo", "scenario.toml", "--json"]).exits(0).json();
+    let runs = json["runs"].as_array().expect("an array");
+    assert_eq!((runs.len(), &runs[0]["label"]), (1, &"scenario".into()));
+    assert_eq!(lab.files(), ["runs", "scenario.png", "scenario.svg", "scenario.toml"]);
+    let svg = std::fs::read_to_string(lab.path("scenario.svg")).expect("it was written");
+    assert!(svg.contains(">scenario</text>"), "the column is named");
+
+    let five = format!("{SCENARIO}\n[sweep]\ngrid = {{ \"flows.ftp.count\" = [1, 2, 3, 4, 5] }}\n");
+    std::fs::write(lab.path("five.toml"), five).expect("writable");
+    let stderr = lab.run(&["demo", "five.toml"]).exits(2).stderr();
+    assert!(
+        stderr.contains("4 points, and the sweep has 5") && stderr.contains("congestlab plot"),
+        "{stderr}"
+    );
 }
 
 /// The recorded trace where it is at hand, the repository's own elsewhere.

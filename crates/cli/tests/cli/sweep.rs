@@ -47,6 +47,27 @@ fn a_seed_beside_seeds_that_are_swept_is_said_to_change_nothing() {
     assert_eq!(count(&told, " kept from"), 2, "the same points: {told}");
 }
 
+/// A path that the sweep varies, and a path with two values: an option that would be ignored silently is named.
+#[test]
+fn an_option_that_changes_nothing_is_named() {
+    let lab = Lab::new(SCENARIO);
+    let two = ["sweep", "scenario.toml", "--grid", "flows.ftp.count=1,2", "--out", "kept"];
+    let told = lab.run(&[&two[..], &["--set", "flows.ftp.count=3"]].concat()).exits(0).stderr();
+    assert!(
+        told.contains("--set flows.ftp.count changes nothing, since the sweep varies flows.ftp.count"),
+        "{told}"
+    );
+    for command in ["run", "check", "sweep", "demo"] {
+        let conflict = [command, "scenario.toml", "--seed", "3", "--set", "run.seed=4"];
+        let told = lab.run(&conflict).exits(2).stderr();
+        assert!(told.contains("--set run.seed=4 and --seed 3 give run.seed two values"), "{command}: {told}");
+    }
+    let twice = ["run", "scenario.toml", "--set", "flows.ftp.count=1", "--set", "flows.ftp.count=2"];
+    let told = lab.run(&twice).exits(2).stderr();
+    assert!(told.contains("--set flows.ftp.count=1 and --set flows.ftp.count=2 give"), "{told}");
+    lab.run(&["run", "scenario.toml", "--seed", "4", "--set", "run.seed=4"]).exits(0);
+}
+
 /// Two greedy flows draw nothing, so all seeds are one run; random errors make each seed another run.
 #[test]
 fn seeds_that_change_nothing_are_said_to_and_have_no_interval() {

@@ -101,6 +101,8 @@ class Scenario:
             spec = dict(source._spec)
         else:
             spec = _spec(source, tables, base)
+        if seed is not None and "run.seed" in (set or {}):
+            raise Refused("seed and set: both give run.seed a value", "leave one of them out")
         spec["overrides"] = spec["overrides"] + [(path, _toml(value, path)) for path, value in (set or {}).items()]
         spec["seed"] = spec["seed"] if seed is None else _whole("seed", seed)
         self._spec: dict[str, Any] = spec
