@@ -192,7 +192,9 @@ impl Figure {
             let margin = if is_measured { (high - low) * 0.03 } else { 0.0 };
             (if is_measured || picture.is_logarithmic { low - margin } else { low.min(0.0) }, high + margin)
         } else if low == high && is_measured {
-            (low - 0.5, high + 0.5)
+            // Half of the value on either side, or half a decade: the marks then tell its size.
+            let margin = if picture.is_logarithmic || low == 0.0 { 0.5 } else { low.abs() / 2.0 };
+            (low - margin, high + margin)
         } else {
             return None;
         };
@@ -670,18 +672,19 @@ fn ticks(from: f64, to: f64, wanted: u32) -> Vec<(f64, String)> {
     (first..=last)
         .map(|index| {
             let value = index as f64 * step;
-            (value, if step >= 1e6 { scientific(value) } else { format!("{value:.digits$}") })
+            (value, if step >= 1e6 { scientific(value, step) } else { format!("{value:.digits$}") })
         })
         .collect()
 }
 
-/// `5e9`, as logarithmic axes write what is large.
-fn scientific(value: f64) -> String {
+/// `5e9`, as logarithmic axes write what is large; `1.5e10` where marks are 5e9 apart.
+fn scientific(value: f64, step: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    let power = log10(value.abs()).floor() as i32;
-    format!("{}e{power}", (value / 10f64.powi(power)).round())
+    let power = |value: f64| (log10(value.abs()) + 1e-9).floor() as i32;
+    let digits = usize::try_from(power(value) - power(step)).unwrap_or(0);
+    format!("{:.digits$}e{}", value / 10f64.powi(power(value)), power(value))
 }
 
 /// Marks of a logarithmic axis from one power of ten to another, all written in one way: as decimals if each has no more
@@ -801,6 +804,34 @@ mod tests {
         assert_eq!(labels(0.0, 0.7), ["0.0", "0.2", "0.4", "0.6"]);
         assert_eq!(labels(0.0, 1.0), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(3.0, 9.0), ["4", "6", "8"]);
+        assert_eq!(labels(0.0, 15e6), ["0", "5e6", "1.0e7", "1.5e7"]);
+    }
+
+    #[test]
+    fn the_axis_of_one_point_has_the_size_of_its_value() {
+        let axis = |x: f64, is_logarithmic| {
+            let curve = Curve {
+                name: "one".into(),
+                law: None,
+                mark: Mark::Measured,
+                points: vec![(x, 1.0)],
+                spread: Vec::new(),
+                samples: vec![1],
+            };
+            let panel = chart::Panel { label: "y (1)".into(), is_logarithmic: false, curves: vec![curve] };
+            let picture = chart::Picture {
+                x_label: "x".into(),
+                is_logarithmic,
+                categories: Vec::new(),
+                panels: vec![panel],
+                note: String::new(),
+            };
+            Figure::of(&picture, Size::SCREEN).expect("a marker can be drawn").x
+        };
+        assert_eq!(axis(1e7, false), (5e6, 15e6));
+        assert_eq!(axis(-2.0, false), (-3.0, -1.0));
+        assert_eq!(axis(0.0, false), (-0.5, 0.5));
+        assert_eq!(axis(100.0, true), (1.5, 2.5));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use congestlab_scenario::chart::looks;
 use congestlab_scenario::disk;
-use congestlab_scenario::folder::RunFolder;
+use congestlab_scenario::folder::{FolderError, RunFolder};
 use congestlab_scenario::recording::{Chart, Label, Marks, Of, Recording, Spread, charts};
 use congestlab_scenario::report::{Run, html};
 use congestlab_scenario::result::RunResult;
@@ -57,6 +57,10 @@ pub(crate) fn after_run(
 
 /// Draws a run or a sweep that is on disk.
 pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(), Failure> {
+    // Before the place of the report, which is in that folder.
+    if !arguments.run.is_dir() {
+        return Err(Failure::folder(FolderError::NoFolder(arguments.run.clone())));
+    }
     let path = arguments.out.clone().unwrap_or_else(|| arguments.run.join(REPORT));
     require_file(&path)?;
     if let Some(figures) = &arguments.figures {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use congestlab_scenario::{disk, store, style};
+use congestlab_scenario::{disk, style};
 use serde_json::json;
 
 use crate::args::ServeArguments;
@@ -78,7 +78,8 @@ pub(crate) fn serve(arguments: &ServeArguments, screen: &Screen) -> Result<(), F
     let spawned =
         thread::Builder::new().name("serve".into()).spawn(move || http::accept(&listener, "serve", answer));
     spawned.map_err(failed)?;
-    print(&if screen.json { store::pretty(&json!({ "url": url })) } else { format!("{url}\n") })?;
+    // One line, so that a program can read it while this goes on.
+    print(&if screen.json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
     screen.note("for a browser of this machine, and nobody else: the address is the key; Ctrl-C ends it");
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(STEP);

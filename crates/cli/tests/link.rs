@@ -181,6 +181,24 @@ fn the_report_is_the_last_line_of_stdout_or_a_file() {
     assert!(text(&output.stderr).contains(" up 0.00 Mbit/s, queue 0 packets"), "{}", text(&output.stderr));
 }
 
+/// A command that sends nothing measures nothing, however punctual the machine was.
+#[test]
+fn a_link_without_a_packet_is_not_trusted() {
+    if !can("a_link_without_a_packet_is_not_trusted") {
+        return;
+    }
+    let output = run(link(&["--json"], "true"), 0);
+    let report: Value = serde_json::from_str(text(&output.stdout).lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&report["up"]["arrived_packets"], &report["down"]["arrived_packets"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(report["trustworthy"], false, "{report}");
+    let told = text(&run(link(&[], "true"), 0).stderr);
+    assert!(told.contains("no packet came to the link, so nothing was measured"), "{told}");
+    assert!(!told.contains("trust"), "{told}");
+}
+
 #[test]
 fn a_link_that_was_held_up_is_not_to_be_trusted() {
     if !can("a_link_that_was_held_up_is_not_to_be_trusted") {

@@ -469,7 +469,7 @@ fn summary(report: &Report) -> String {
         );
     }
     text.push_str(report.verdict());
-    if !report.trustworthy {
+    if !report.doubts.is_empty() {
         let _ = write!(text, ": {}", report.doubts.join("; "));
     }
     text

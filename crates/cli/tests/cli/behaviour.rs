@@ -299,6 +299,54 @@ fn events_that_would_not_fit_are_refused() {
     assert_eq!(lab.files(), ["scenario.toml"]);
 }
 
+/// Commands that read a folder say that it does not exist, not that something in it cannot be written.
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    let lab = Lab::new(SCENARIO);
+    for arguments in [
+        &["report", "nope"][..],
+        &["report", "nope", "--out", "page.html"],
+        &["plot", "nope"],
+        &["export", "qlog", "nope"],
+        &["compare", "nope", "nope"],
+        &["diff", "nope", "nope"],
+        &["explain", "nope", "--flow", "ftp", "--at", "1 s"],
+        &["serve", "nope"],
+        &["sweep", "scenario.toml", "--merge", "--from", "nope"],
+    ] {
+        let told = lab.run(arguments).exits(2).stderr();
+        assert!(told.contains("nope") && !told.contains("can not write"), "{arguments:?}: {told}");
+        let is_named = ["there is no", "no such file", "does not exist", "is not the folder"]
+            .iter()
+            .any(|words| told.to_lowercase().contains(words));
+        assert!(is_named, "{arguments:?}: {told}");
+    }
+}
+
+/// The first mistake of a newcomer is answered by what to write.
+#[test]
+fn a_file_without_a_table_that_it_needs_is_shown_an_example() {
+    let lab = Lab::new(SCENARIO);
+    let cases = [
+        (
+            "[run]\nduration = \"2 s\"\nwarmup = \"1 s\"\n",
+            "Write `[run]`, and below it `duration = \"20 s\"`",
+        ),
+        ("duration = \"2 s\"\n", "Write `duration = \"20 s\"`"),
+        ("law = \"xcp\"\ncount = 2\n", "Write `law = \"cubic\"`"),
+        ("path = [\"bottleneck\"]\n", "Write `path = [\"bottleneck\"]`"),
+    ];
+    for (part, example) in cases {
+        let text = SCENARIO.replacen(part, "", 1);
+        assert_ne!(text, SCENARIO, "{part}");
+        std::fs::write(lab.path("part.toml"), text).expect("writable");
+        for command in ["run", "check", "sweep", "demo"] {
+            let told = lab.run(&[command, "part.toml"]).exits(2).stderr();
+            assert!(told.contains(example), "{command}: {told}");
+        }
+    }
+}
+
 /// A queue that nothing can fill costs nothing.
 #[test]
 fn a_huge_queue_on_a_slow_link_is_run() {

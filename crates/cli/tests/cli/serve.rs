@@ -19,6 +19,21 @@ struct Server {
     token: String,
 }
 
+/// A program reads the address while the server goes on: one object, one line.
+#[test]
+fn the_address_as_json_is_one_line() {
+    let lab = Lab::new(SCENARIO);
+    let mut command = lab.command(&["serve", ".", "--quiet", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    let read = BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    read.expect("it says where it is");
+    let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+    assert!(told["url"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")), "{line}");
+}
+
 impl Server {
     fn start(lab: &Lab, folder: &str) -> Self {
         let mut command = lab.command(&["serve", folder, "--quiet"]);

@@ -138,7 +138,7 @@ pub struct Report {
     pub forward: Traffic,
     /// Result of the direction from the second interface to the first.
     pub back: Traffic,
-    /// True if the machine kept up, so that the link was as it should be.
+    /// True if packets crossed the link and the machine kept up, so that the link was as it should be.
     pub trustworthy: bool,
     /// Reasons for which it was not.
     pub doubts: Vec<String>,
@@ -266,11 +266,22 @@ impl Report {
         forward.doubts("forward", &mut doubts);
         back.doubts("back", &mut doubts);
         let duration_s = to.saturating_sub(from) as f64 / (SECOND * PS_PER_NS) as f64;
-        Self { duration_s, forward, back, trustworthy: doubts.is_empty(), doubts }
+        let mut report = Self { duration_s, forward, back, trustworthy: false, doubts };
+        report.trustworthy = report.doubts.is_empty() && !report.is_empty();
+        report
     }
 
-    /// Returns the verdict for people: `trustworthy` or `too busy to trust`.
+    /// True if no IP packet came to the link, so that nothing was measured.
+    fn is_empty(&self) -> bool {
+        [&self.forward, &self.back].iter().all(|traffic| traffic.arrived_packets == 0)
+    }
+
+    /// Returns the verdict for people: `trustworthy`, `too busy to trust`, or that no packet was measured.
     pub fn verdict(&self) -> &'static str {
-        if self.trustworthy { "trustworthy" } else { "too busy to trust" }
+        match self {
+            Self { trustworthy: true, .. } => "trustworthy",
+            Self { doubts, .. } if doubts.is_empty() => "no packet came to the link, so nothing was measured",
+            _ => "too busy to trust",
+        }
     }
 }

@@ -24,13 +24,13 @@ record! {
     /// A scenario: links, flows, and how long to watch them.
     File {
         /// Length of the run, and its seed.
-        run: Run = required,
+        run: Run = required("`[run]`, and below it `duration = \"20 s\"`"),
         /// Records beside the results.
         measure: Series,
         /// Links by name.
-        links: Named<Link> = required,
+        links: Named<Link> = required("`[links.bottleneck]`, and below it `rate = \"10 Mbit/s\"` and `delay = \"20 ms\"`"),
         /// Groups of equal flows by name.
-        flows: Named<Flow> = required,
+        flows: Named<Flow> = required("`[flows.ftp]`, and below it `law = \"cubic\"` and `path = [\"bottleneck\"]`"),
         /// The points of `congestlab sweep`.
         sweep: Lists,
         /// Claims about the results, to be judged.
@@ -46,7 +46,7 @@ record! {
     /// Length of a run, and its seed.
     Run {
         /// Simulated time.
-        duration: Duration = required,
+        duration: Duration = required("`duration = \"20 s\"`"),
         /// Start of the measured time, which rates, means and percentiles are of; 0 s.
         warmup: Duration,
         /// Seed of every random stream; 1.
@@ -317,7 +317,7 @@ record! {
     /// A hop of a flow's own: unlimited queue, no law, no errors.
     Hop {
         /// Rate of each direction.
-        rate: BitRate = required,
+        rate: BitRate = required("`rate = \"100 Mbit/s\"`"),
         /// Propagation delay, one way; 0 s.
         delay: Duration,
     }
@@ -327,11 +327,11 @@ record! {
     /// A group of equal flows.
     Flow {
         /// Control law, or source of datagrams.
-        law: FlowLaw = required,
+        law: FlowLaw = required("`law = \"cubic\"`"),
         /// Number of flows; 1.
         count: u32,
         /// Links that the data crosses, in order.
-        path: Vec<At<String>> = required,
+        path: Vec<At<String>> = required("`path = [\"bottleneck\"]`, with the names of links"),
         /// Other paths from later times on.
         switch: Vec<At<Switch>>,
         /// First hop, if each flow has one of its own; absent: none.

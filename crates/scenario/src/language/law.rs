@@ -11,7 +11,7 @@ use crate::language::xcp_i::{InteroperableFlow, InteroperableLink};
 use crate::text::decode::{
     Chance, Language, Variant, below, choice_schema, nothing_below, record, variant, words,
 };
-use crate::text::diagnostic::{Findings, choices};
+use crate::text::diagnostic::{Findings, choices, nearest};
 use crate::text::tree::{NONE, Node, Value};
 
 const DISCIPLINES: &[&str] = queue::Discipline::NAMES;
@@ -122,6 +122,18 @@ impl FlowLaw {
     }
 }
 
+/// Returns the queue discipline of this name, however the name separates words: `fq_codel`.
+fn discipline_of(name: &str) -> Option<&'static str> {
+    let letters = |name: &str| name.replace(['_', '-', ' '], "").to_lowercase();
+    DISCIPLINES.iter().copied().find(|discipline| letters(discipline) == letters(name))
+}
+
+/// Returns the queue discipline whose name is near, if that of no law is.
+fn discipline_near(name: &str, laws: &[&str]) -> Option<&'static str> {
+    let is_law = nearest(name, laws.iter().copied()).is_some();
+    nearest(name, DISCIPLINES.iter().copied()).filter(|_| !is_law)
+}
+
 /// Refuses a name that belongs elsewhere or is nobody's.
 fn refuse(
     variant: &Variant<'_>,
@@ -140,17 +152,19 @@ fn refuse(
             message,
             format!("{element} can have: {}", own.join(", ")),
         );
-    } else if DISCIPLINES.contains(&name) {
+    } else if let Some(discipline) = discipline_of(name) {
         let message = format!("`{place}`: `{name}` is a queue discipline, not a law of {element}");
-        findings.error(
-            "scenario::law",
-            variant.span,
-            message,
-            format!("write discipline = \"{name}\" on a link"),
-        );
+        let help = format!("write discipline = \"{discipline}\" on a link");
+        findings.error("scenario::law", variant.span, message, help);
     } else {
         let message = format!("`{place}`: unknown law `{name}`");
-        findings.error("scenario::unknown-name", variant.span, message, choices(name, own.iter().copied()));
+        let help = match discipline_near(name, own) {
+            Some(discipline) => {
+                format!("did you mean the queue discipline? Write discipline = \"{discipline}\" on a link")
+            }
+            None => choices(name, own.iter().copied()).into(),
+        };
+        findings.error("scenario::unknown-name", variant.span, message, help);
     }
 }
 
@@ -289,12 +303,15 @@ impl Language for Discipline {
             "xcp-tcp" => below(&variant, findings).map(|classes| Self::XcpTcp(Box::new(classes))),
             name => {
                 let place = findings.place();
-                let message = if link_laws().contains(&name) || flow_laws().contains(&name) {
-                    format!("`{place}`: `{name}` is a law, not a queue discipline")
+                let (is_link, is_flow) = (link_laws().contains(&name), flow_laws().contains(&name));
+                let (message, help) = if is_link || is_flow {
+                    let element = if is_link { "the link" } else { "a flow" };
+                    let message = format!("`{place}`: `{name}` is a law, not a queue discipline");
+                    (message, format!("write law = \"{name}\" on {element}"))
                 } else {
-                    format!("`{place}`: unknown discipline `{name}`")
+                    let message = format!("`{place}`: unknown discipline `{name}`");
+                    (message, choices(name, DISCIPLINES.iter().copied()).into())
                 };
-                let help = choices(name, DISCIPLINES.iter().copied());
                 findings.error("scenario::unknown-name", variant.span, message, help);
                 None
             }

@@ -302,7 +302,7 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         missing(
             keys.span,
             "rate",
-            "rate of the link, such as \"1 Gbit/s\", unless `shape = false`",
+            ["Rate of the link, unless `shape = false`.", "rate = \"1 Gbit/s\""],
             findings,
         );
     }

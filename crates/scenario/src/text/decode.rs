@@ -38,13 +38,37 @@ pub(crate) fn fill<T: Clone>(key: &mut Option<At<T>>, span: Span, default: impl 
 /// "`a.b` is X, not Y".
 pub(crate) fn wrong_type(node: &Node, expected: &str, help: &str, findings: &mut Findings) {
     let (place, kind) = (findings.place(), node.value.kind());
+    let help = if has_steps(&place, &node.value) { steps_help(&place) } else { help };
     findings.error("scenario::type", node.span, format!("`{place}` is {kind}, not {expected}"), help);
 }
 
-/// Declares a table of the language: its keys, all optional here, `required` ones refused if absent.
+/// The value of a link or flow changes over time: `{ steps = [...] }`, or the steps alone.
+fn has_steps(place: &str, value: &Value) -> bool {
+    let is_of_element = place.starts_with("links.") || place.starts_with("flows.");
+    is_of_element
+        && match value {
+            Value::Table(table) => table.get("steps").is_some(),
+            Value::Array(steps) => matches!(steps.first(), Some(Node { value: Value::Array(_), .. })),
+            _ => false,
+        }
+}
+
+/// How to write a value that changes over time where only a constant is allowed.
+fn steps_help(place: &str) -> &'static str {
+    let is_delay = place.starts_with("links.") && place.ends_with(".delay");
+    if is_delay {
+        "a delay is constant; to change it, write a second link and let flows switch to it: \
+         switch = [{ at = \"5 s\", path = [\"second\"] }]"
+    } else {
+        "this value is constant; only the `rate` of a link takes steps"
+    }
+}
+
+/// Declares a table of the language: its keys, all optional here, `required` ones refused if absent, with an example if one is
+/// given.
 macro_rules! record {
     ($(#[doc = $about:literal])* $name:ident {
-        $($(#[doc = $doc:literal])* $key:ident: $type:ty $(= $required:ident)?,)*
+        $($(#[doc = $doc:literal])* $key:ident: $type:ty $(= $required:ident $(($example:literal))?)?,)*
     }) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug, Default)]
@@ -84,7 +108,8 @@ macro_rules! record {
                     }
                 }
                 $(if [$(stringify!($required))?].contains(&"required") && table.get($crate::text::decode::key(stringify!($key))).is_none() {
-                    $crate::text::decode::missing(node.span, $crate::text::decode::key(stringify!($key)), concat!($($doc, "\n"),*), findings);
+                    let about = [concat!($($doc, "\n"),*), concat!($($($example)?)?)];
+                    $crate::text::decode::missing(node.span, $crate::text::decode::key(stringify!($key)), about, findings);
                 })*
                 Some(record)
             }
@@ -155,13 +180,14 @@ pub(crate) fn unknown_key(entry: &crate::text::tree::Entry, keys: &[&str], findi
     findings.error("scenario::unknown-key", entry.span, message, choices(&entry.key, keys.iter().copied()));
 }
 
-/// Refuses a table without `key`, which says `doc`.
-pub(crate) fn missing(span: Span, key: &str, doc: &str, findings: &mut Findings) {
+/// Refuses a table without `key`: `about` is its meaning, and an example of what to write or nothing.
+pub(crate) fn missing(span: Span, key: &str, [doc, example]: [&str; 2], findings: &mut Findings) {
     let message = match findings.place().as_str() {
         "" => format!("{} needs `[{key}]`", findings.document),
         place => format!("`{place}` needs the key `{key}`"),
     };
-    findings.error("scenario::missing", span, message, format!("`{key}`: {}", prose(doc)));
+    let example = if example.is_empty() { String::new() } else { format!(" Write {example}") };
+    findings.error("scenario::missing", span, message, format!("`{key}`: {}{example}", prose(doc)));
 }
 
 /// Doc comments as one paragraph of prose.
