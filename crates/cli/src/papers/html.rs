@@ -89,7 +89,7 @@ fn linked(text: &str) -> String {
     html + &escape(&text[end..])
 }
 
-/// One of all figures that ran.
+/// Writes the section of one figure; causes may name values of all figures.
 fn section(html: &mut String, paper: &Paper, all: &[Ran], ran: &Ran) {
     let Some(shown) = ran.scenario.figure() else { return };
     let title = format!("{}: {}", shown.of(), shown.title());

@@ -22,7 +22,7 @@ pub(super) fn cause(paper: &Paper, ran: &[Ran], figure: &str, claim: &CheckedCla
     Some(filled(claim.cause()?, &measured))
 }
 
-/// The claim of which a value is; `None`: the claim that the words are of, in its figure.
+/// The claim that a value belongs to. `None` stands for the claim whose cause names the value, and for the figure of that claim.
 #[derive(Debug, PartialEq)]
 struct Named<'a> {
     claim: Option<&'a str>,
@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(filled(text, &measured), "1, 2, 3, {measured of \"d\"}, { x = 1 }");
     }
 
-    /// Numbers that a run measures stand in a cause by name: none begins with a number or states one for a claim that holds,
-    /// every name means a claim, and no other number is a measured one that has become stale.
+    /// A cause names the values that a run measures. It does not begin with a number or state one for a claim that holds, each
+    /// name means a claim, and no other number is a stale copy of a measured one.
     #[test]
     fn no_cause_contradicts_the_verdict_beside_it() {
         let mut wrong = Vec::new();
@@ -197,8 +197,8 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Numbers of three digits and more that are within 1 % of a measured one, and not what it rounds to. A number of ns-2, and
-    /// a bound, is another.
+    /// Returns the numbers of three digits and more that are within 1 % of a measured number, but are not its rounding. Numbers
+    /// of ns-2 and bounds do not count.
     fn stale(cause: &str, verdict: &str) -> Vec<String> {
         let numbers = |text: &str| -> Vec<String> {
             let words = text.split([' ', ',', ';', ':', '(', ')']).map(|word| word.trim_end_matches('.'));

@@ -312,7 +312,7 @@ fn a_folder_that_does_not_exist_is_named() {
         &["diff", "nope", "nope"],
         &["explain", "nope", "--flow", "ftp", "--at", "1 s"],
         &["serve", "nope"],
-        &["sweep", "scenario.toml", "--merge", "--from", "nope"],
+        &["sweep", "scenario.toml", "--merge", "nope"],
     ] {
         let told = lab.run(arguments).exits(2).stderr();
         assert!(told.contains("nope") && !told.contains("can not write"), "{arguments:?}: {told}");
