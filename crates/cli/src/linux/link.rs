@@ -294,7 +294,11 @@ fn directions(arguments: &LinkArguments) -> Result<[Option<Direction>; 2], Failu
 fn refuse(diagnostics: &congestlab_scenario::Diagnostics) -> Failure {
     let Some(first) = diagnostics.iter().next() else { return failed("the link can not be read".into()) };
     let text = first.message().replace("links.link.reverse.", "--down-").replace("links.link.", "--");
-    Failure::Input(Message::new(text.replace("rate.trace", "trace"), first.help()))
+    // No option describes a discipline.
+    let is_discipline = first.help().contains("discipline = ");
+    let help =
+        if is_discipline { "only a scenario can give a link a queue discipline" } else { first.help() };
+    Failure::Input(Message::new(text.replace("rate.trace", "trace"), help))
 }
 
 /// How the command ended.
