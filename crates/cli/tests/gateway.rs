@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use congestlab_linux::sys::command;
 use congestlab_linux::sys::netns::Namespace;
-use rustix::net::sockopt;
+use rustix::net::{SendFlags, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -353,6 +353,70 @@ fn an_end_passes_in_either_direction_while_the_other_goes_on() {
     drop(client);
     gateway.until("complete", 2);
     gateway.until("open", 0);
+}
+
+/// splice(2) stops at urgent data: with the 0 of an end if an end is behind them, and for good if not.
+#[test]
+fn urgent_data_become_ordinary_data() {
+    let rig = rig!("urgent_data_become_ordinary_data");
+    let gateway = rig.start(&["--law", "cubic"]);
+    let server = rig.listen(80);
+    let data = payload(5001);
+    let send = |stream: &mut TcpStream| {
+        stream.write_all(&data[..3000]).unwrap();
+        assert_eq!(rustix::net::send(&*stream, &data[3000..3001], SendFlags::OOB).unwrap(), 1);
+        stream.write_all(&data[3001..]).unwrap();
+    };
+    let receive = |stream: &mut TcpStream| {
+        let mut received = vec![0; data.len()];
+        stream.read_exact(&mut received).unwrap_or_else(|error| panic!("{error}: {}", gateway.status()));
+        assert!(received == data);
+    };
+    for round in 0..4 {
+        let (mut client, mut served) = rig.pair(&server);
+        // The gateway sees all at once, or a part after the other.
+        let is_at_once = round % 2 == 0;
+        if is_at_once {
+            gateway.until("open", 1);
+            gateway.signal(Signal::STOP);
+        }
+        send(&mut client);
+        let is_open = round / 2 == 0;
+        if is_open {
+            // The stream goes on, so that nothing but the gateway gets it past the mark.
+            gateway.signal(Signal::CONT);
+            receive(&mut served);
+            send(&mut client);
+        }
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        gateway.signal(Signal::CONT);
+        receive(&mut served);
+        assert_eq!(one(&served), Ok(0));
+        // And the other way.
+        send(&mut served);
+        drop(served);
+        receive(&mut client);
+        assert_eq!(one(&client), Ok(0));
+        drop(client);
+        gateway.until("complete", round + 1);
+    }
+    // While a reader is slow, so that pipes and buffers are full at the marks.
+    let (mut client, mut served) = rig.pair(&server);
+    let block = payload(MIB);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..32 {
+                client.write_all(&block[..MIB - 1]).unwrap();
+                rustix::net::send(&client, &block[MIB - 1..], SendFlags::OOB).unwrap();
+            }
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        sleep(Duration::from_millis(300));
+        let mut received = Vec::new();
+        served.read_to_end(&mut received).unwrap();
+        assert_eq!(received.len(), 32 * MIB);
+        assert!(received.chunks(MIB).all(|chunk| chunk == block), "bytes are not those sent");
+    });
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //!
 //! Bytes go from socket to pipe to socket by splice(2), which moves pages and copies nothing. A pipe is lent to a
 //! direction while bytes are stuck in it; where there is none left to lend, bytes are copied, and stay in the receive
-//! buffer until the other side has taken them. What the slower side does not take stays in the pipe, then in the
-//! receive buffer of the faster side, whose window closes: that is all the backpressure that is needed.
+//! buffer until the other side has taken them. Urgent data are ordinary data here (SO_OOBINLINE): splice(2)
+//! stops at their mark, also with the 0 of an end, so bytes are copied until recv(2) has passed the mark. What the
+//! slower side does not take stays in the pipe, then in the receive buffer of the faster side, whose window closes:
+//! that is all the backpressure that is needed.
 //!
 //! Both sockets are closed with a reset (SO_LINGER of no time) unless TCP itself has brought them to their end, so
 //! that the death of this process at any moment never looks like the end of a stream.
@@ -74,6 +76,8 @@ struct Way {
     moved: u64,
     /// Bytes were not taken that are in no pipe.
     is_refused: bool,
+    /// Urgent data are not read yet, which splice(2) does not pass: bytes are copied.
+    is_urgent: bool,
     has_ended: bool,
     /// The end was passed on.
     is_shut: bool,
@@ -84,9 +88,18 @@ impl Way {
     fn splice(&mut self, from: &OwnedFd, pipe: &Pipe, to: &OwnedFd) -> Result<bool, usize> {
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
         let mut is_moving = false;
-        if !self.has_ended && self.held < PIPE {
+        if !self.has_ended && !self.is_urgent && self.held < PIPE {
             match splice(from, None, &pipe.into, None, PIPE - self.held, flags) {
-                Ok(0) => self.has_ended = true,
+                // The end, or urgent data with an end behind them. recv(2) tells them apart.
+                Ok(0) => match recv(from, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                    Ok((_, 0)) => self.has_ended = true,
+                    Ok(_) => {
+                        self.is_urgent = true;
+                        is_moving = true;
+                    }
+                    Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(_) => return Err(0),
+                },
                 Ok(bytes) => {
                     self.held += bytes;
                     is_moving = true;
@@ -109,7 +122,8 @@ impl Way {
         Ok(is_moving)
     }
 
-    /// The same without a pipe: what the other socket takes is thrown away here only then.
+    /// The same without a pipe: what the other socket takes is thrown away here only then. One call stops before urgent data,
+    /// and the next one begins with them.
     fn copy(&mut self, from: &OwnedFd, buffer: &mut [u8], to: &OwnedFd) -> Result<bool, usize> {
         if self.has_ended {
             return Ok(false);
@@ -126,9 +140,15 @@ impl Way {
         self.is_refused = false;
         match send(to, &buffer[..seen], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(sent) => {
-                // With TRUNC the kernel copies nothing (tcp(7)).
-                recv(from, &mut buffer[..sent], RecvFlags::TRUNC | RecvFlags::DONTWAIT)
-                    .map_err(|_| 0usize)?;
+                let mut left = sent;
+                while left > 0 {
+                    // With TRUNC the kernel copies nothing (tcp(7)). A signal can end the call at urgent data.
+                    match recv(from, &mut buffer[..left], RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                        Ok((_, gone)) if gone > 0 => left = left.saturating_sub(gone),
+                        Err(Errno::AGAIN | Errno::INTR) => {}
+                        _ => return Err(0),
+                    }
+                }
                 self.moved += sent as u64;
                 Ok(sent > 0)
             }
@@ -220,6 +240,11 @@ impl Pair {
         self.first.is_some()
     }
 
+    /// Notes whether urgent data of this direction are not read yet.
+    pub(super) fn set_urgent(&mut self, way: usize, is_urgent: bool) {
+        self.ways[way].is_urgent = is_urgent;
+    }
+
     /// True if bytes of this direction wait for its end to take them.
     pub(super) fn is_stuck(&self, way: usize) -> bool {
         self.ways[way].held > 0 || self.ways[way].is_refused
@@ -257,8 +282,9 @@ impl Pair {
         let mut is_moving = true;
         for _ in 0..ROUNDS {
             is_moving = match &pipe {
-                Some(pipe) => way.splice(from, pipe, to),
-                None => way.copy(from, &mut pipes.buffer, to),
+                // What a pipe holds goes first.
+                Some(pipe) if way.held > 0 || !way.is_urgent => way.splice(from, pipe, to),
+                _ => way.copy(from, &mut pipes.buffer, to),
             }
             .map_err(|half| sides[half])?;
             if !is_moving {

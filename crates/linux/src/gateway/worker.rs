@@ -204,6 +204,8 @@ impl Manner {
         sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
         sockopt::set_tcp_congestion(&socket, law)?;
         sockopt::set_tcp_nodelay(&socket, true)?;
+        // Urgent data are ordinary data.
+        sockopt::set_socket_oobinline(&socket, true)?;
         sockopt::set_socket_keepalive(&socket, true)?;
         sockopt::set_tcp_keepidle(&socket, self.keepalive)?;
         sockopt::set_tcp_keepintvl(&socket, self.keepalive)?;
@@ -447,6 +449,7 @@ impl<'a> Worker<'a> {
             };
             let number = self.next;
             let interest = epoll::EventFlags::IN
+                | epoll::EventFlags::PRI
                 | epoll::EventFlags::OUT
                 | epoll::EventFlags::RDHUP
                 | epoll::EventFlags::ET;
@@ -482,8 +485,13 @@ impl<'a> Worker<'a> {
             return self.remove(number, Err(broken));
         }
         let mut due = [false; 2];
-        let comes = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::HUP;
+        let comes = epoll::EventFlags::IN
+            | epoll::EventFlags::PRI
+            | epoll::EventFlags::RDHUP
+            | epoll::EventFlags::HUP;
         due[side] = flags.intersects(comes);
+        // Until recv(2) has passed urgent data, each event of the socket says so.
+        pair.set_urgent(side, flags.contains(epoll::EventFlags::PRI));
         due[1 - side] = flags.contains(epoll::EventFlags::OUT) && pair.is_stuck(1 - side);
         if side == 1 && !pair.is_connected && flags.contains(epoll::EventFlags::OUT) {
             pair.is_connected = true;
