@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use congestlab_linux::sys::command;
 use congestlab_linux::sys::netns::Namespace;
+use rustix::fs::{FlockOperation, flock};
 use rustix::net::{SendFlags, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -93,18 +94,18 @@ impl Rig {
 
     /// Starts a gateway and waits until it splits connections, or has ended.
     fn try_start(&self, options: &[&str]) -> Gateway<'_> {
+        let mut gateway = self.spawn(options);
+        gateway.await_ready();
+        gateway
+    }
+
+    /// Starts a gateway and does not wait.
+    fn spawn(&self, options: &[&str]) -> Gateway<'_> {
         let mut command = Command::new(BINARY);
         command.args(["gateway", "run", "--satellite", "sat"]).args(options);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = self.gateway.run(|| command.spawn().unwrap()).unwrap();
-        let mut words = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        words.read_line(&mut line).unwrap();
-        if !line.contains("are split") {
-            let _ = words.read_to_string(&mut line);
-            let _ = child.wait();
-        }
-        Gateway { rig: self, child, said: line }
+        let child = self.gateway.run(|| command.spawn().unwrap()).unwrap();
+        Gateway { rig: self, child, said: String::new() }
     }
 
     fn listen(&self, port: u16) -> TcpListener {
@@ -198,6 +199,16 @@ impl Drop for Gateway<'_> {
 }
 
 impl Gateway<'_> {
+    /// Waits until it splits connections, or has ended.
+    fn await_ready(&mut self) {
+        let mut words = BufReader::new(self.child.stderr.take().unwrap());
+        words.read_line(&mut self.said).unwrap();
+        if !self.said.contains("are split") {
+            let _ = words.read_to_string(&mut self.said);
+            let _ = self.child.wait();
+        }
+    }
+
     /// Identity of its supervisor's folder, from the control group that it is in.
     fn id(&self) -> String {
         let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", self.child.id())).unwrap();
@@ -205,11 +216,15 @@ impl Gateway<'_> {
     }
 
     fn status(&self) -> Value {
+        serde_json::from_str::<Value>(&self.print_status(&["--json"])).unwrap()["gateway"].take()
+    }
+
+    fn print_status(&self, options: &[&str]) -> String {
         let mut command = Command::new(BINARY);
-        command.args(["gateway", "status", "--json"]).stdin(Stdio::null());
+        command.args(["gateway", "status"]).args(options).stdin(Stdio::null());
         let output = self.rig.gateway.run(|| command.output().unwrap()).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["gateway"].take()
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn counter(&self, name: &str) -> u64 {
@@ -727,5 +742,94 @@ fn towards_the_satellite_it_speaks_xcp() {
         assert_eq!(one["origin"], origin, "{status}");
         assert_eq!(one["terrestrial"]["congestion_control"], "cubic", "{status}");
     }
-    assert_eq!(status["law"], "pxcp", "{status}");
+    // Neither end speaks XCP, and the status says so.
+    for number in [0, 1] {
+        let half = &status["connections"][number]["satellite"];
+        assert_eq!((&half["congestion_control"], &half["fallback"]), (&"cubic".into(), &"no-option".into()));
+        assert_eq!(status["connections"][number]["terrestrial"]["fallback"], Value::Null, "{status}");
+    }
+    assert_eq!((&status["law"], &status["ready"]), (&"pxcp".into(), &true.into()), "{status}");
+    let name = status["congestion_control"].as_str().unwrap();
+    assert!(name.starts_with("xcp."), "{status}");
+    let text = gateway.print_status(&[]);
+    assert!(text.contains(&format!("\n  law              {name}, ready\n")), "{text}");
+    assert_eq!(text.matches("the peer does not speak XCP").count(), 2, "{text}");
+}
+
+#[test]
+fn connections_that_are_not_split_are_listed_with_the_reason() {
+    let rig = rig!("connections_that_are_not_split_are_listed_with_the_reason");
+    let server = rig.listen(80);
+    let (early, mut served_early) = rig.pair(&server);
+    let gateway = rig.start(&["--law", "cubic", "--to", &format!("{SERVER}/32")]);
+    let unlisted = [UNLISTED.into(), IpAddr::from(SERVER6)].map(|to| (rig.connect(to, 80), accept(&server)));
+    let (_split, _served) = rig.pair(&server);
+    served_early.write_all(b"x").unwrap();
+    assert_eq!(one(&early), Ok(1));
+    let status = gateway.status();
+    let passing = status["passing"].as_array().unwrap();
+    let expected = [(&early, SERVER.into(), "early")]
+        .into_iter()
+        .chain(unlisted.iter().map(|(client, _)| (client, client.peer_addr().unwrap().ip(), "unlisted")));
+    assert_eq!(passing.len(), 3, "{status}");
+    for (client, server, why) in expected {
+        let ground = client.local_addr().unwrap().to_string();
+        let one = passing.iter().find(|one| one["ground"] == ground).unwrap_or_else(|| panic!("{status}"));
+        assert_eq!(one["satellite"], SocketAddr::new(server, 80).to_string(), "{status}");
+        assert_eq!(one["why"], why, "{status}");
+    }
+    let text = gateway.print_status(&[]);
+    for says in ["\n  not split        3\n", "it began before the gateway", "its server is not in --to"] {
+        assert!(text.contains(says), "no {says:?} in\n{text}");
+    }
+}
+
+#[test]
+fn a_connection_that_comes_while_the_law_loads_is_split() {
+    let rig = rig!("a_connection_that_comes_while_the_law_loads_is_split");
+    let server = rig.listen(80);
+    let tables = || rig.gateway.run(|| command::query("nft list tables").unwrap()).unwrap();
+    for law in ["cubic", "pxcp"] {
+        let mut gateway = rig.spawn(&["--law", law]);
+        while !tables().contains("cl-") {
+            if gateway.child.try_wait().unwrap().is_some() {
+                gateway.await_ready();
+                return eprintln!(
+                    "SKIP a_connection_that_comes_while_the_law_loads_is_split: {}",
+                    gateway.said
+                );
+            }
+        }
+        // While the test has this lock, no gateway gets beyond the loading of its law. An idle machine may have loaded it.
+        gateway.signal(Signal::STOP);
+        let lock = std::fs::File::open("/run/congestlab/lock").unwrap();
+        let is_taken = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        gateway.signal(Signal::CONT);
+        if !is_taken {
+            flock(&lock, FlockOperation::LockExclusive).unwrap();
+        }
+        sleep(Duration::from_millis(500));
+        let before = gateway.status();
+        if before["ready"] == false {
+            assert_eq!((&before["law"], &before["congestion_control"]), (&law.into(), &Value::Null));
+            let text = gateway.print_status(&[]);
+            assert!(
+                text.contains("not ready: it is being loaded, and new connections wait for it"),
+                "{text}"
+            );
+        }
+        let _client = thread::scope(|scope| {
+            let client = scope.spawn(|| rig.connect(SERVER, 80));
+            sleep(Duration::from_millis(200));
+            drop(lock);
+            client.join().unwrap()
+        });
+        gateway.await_ready();
+        let _served = accept(&server);
+        let status = gateway.status();
+        assert_eq!(status["ready"], true, "{status}");
+        assert_eq!(status["connections"].as_array().unwrap().len(), 1, "{status}");
+        assert_eq!(status["passing"], Value::Array(vec![]), "{status}");
+        gateway.interrupt();
+    }
 }

@@ -23,7 +23,7 @@ pub use congestlab_core::law::xcp::LossPolicy;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use rustix::process::geteuid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::form::Form;
 pub use self::peers::{Change, counters, ensure, ensured, remove, remove_named};
@@ -249,7 +249,7 @@ pub enum Law {
 }
 
 /// The reason for which a socket left XCP last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The peer did not answer the XCP option in the SYN.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use congestlab_linux::gateway::{self, Config, Connection, Law, Origin, Phase, Status};
+use congestlab_linux::gateway::{self, Config, Connection, Law, Origin, Passing, Phase, Status};
 use congestlab_linux::host::LossPolicy;
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::store;
@@ -138,10 +138,20 @@ fn text(status: &Status) -> String {
     let Status { pid, satellite, law, terrestrial_law, to, families, threads, counters, connections, .. } =
         status;
     let to = if to.is_empty() { "all".into() } else { to.join(", ") };
+    let state = match (&status.congestion_control, status.ready) {
+        (Some(name), true) => format!("{name}, ready"),
+        _ => "not ready: it is being loaded, and new connections wait for it".into(),
+    };
+    let not_split = match &status.passing {
+        Some(passing) => passing.len().to_string(),
+        None if status.ready => "unknown: nft does not list them".into(),
+        None => NOTHING.into(),
+    };
     let lines = [
         format!(
             "{satellite}: {law} towards the satellite, {terrestrial_law} towards the ground, process {pid}"
         ),
+        format!("  law              {state}"),
         format!("  destinations     {to} ({})", families.join(", ")),
         format!("  threads          {threads}"),
         format!("  open             {} of {} at most", counters.open, status.connections_max),
@@ -158,13 +168,26 @@ fn text(status: &Status) -> String {
             "  bytes            {} to servers, {} to clients",
             counters.to_server_bytes, counters.to_client_bytes
         ),
+        format!("  not split        {not_split}"),
     ];
     let mut text = lines.join("\n") + "\n";
     if !connections.is_empty() {
         text.push('\n');
         text.push_str(&table(connections));
     }
+    if let Some(passing) = status.passing.as_deref().filter(|passing| !passing.is_empty()) {
+        text.push_str("\nnot split, with packets within the last minute:\n");
+        text.push_str(&table_of_passing(passing));
+    }
     text
+}
+
+fn table_of_passing(passing: &[Passing]) -> String {
+    let mut table = Table::new(["behind the satellite", "on the ground", "why"]);
+    for Passing { satellite, ground, why } in passing {
+        table.row(vec![satellite.to_string(), ground.to_string(), why.to_string()]);
+    }
+    table.render()
 }
 
 fn table(connections: &[Connection]) -> String {
@@ -181,6 +204,7 @@ fn table(connections: &[Connection]) -> String {
         "cwnd",
         "srtt",
         "unacknowledged",
+        "fallback",
     ]);
     for one in connections {
         let half = one.satellite.as_ref();
@@ -205,6 +229,7 @@ fn table(connections: &[Connection]) -> String {
             of(&|half| half.cwnd_packets.to_string()),
             of(&|half| format!("{:.1} ms", half.srtt_ms)),
             of(&|half| format!("{} B", half.send_queue_bytes)),
+            of(&|half| half.fallback.map_or(NOTHING.into(), |reason| reason.to_string())),
         ]);
     }
     table.render()

@@ -19,11 +19,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use pair::Origin;
-pub use report::{Connection, Counters, Half, Phase, Status, status};
+pub use report::{Connection, Counters, Half, Passing, Phase, Status, Why, status};
 pub use rules::MARK;
 
 use crate::error::{Context, Error, Result};
@@ -31,10 +30,9 @@ use crate::host::{self, Host, LossPolicy, Prefix};
 use crate::interface::Interface;
 use crate::supervisor::Guard;
 use report::Desk;
+use rules::Rules;
 use worker::{Line, Listeners, Manner, Shared, Worker};
 
-/// How often to look whether to stop.
-const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Descriptors of a connection without pipes, and of a pipe.
 const FILES: u64 = 2;
 /// Descriptors of everything else: listeners, epoll and sockets for later of each thread, programs and maps of XCP.
@@ -152,20 +150,45 @@ impl Config {
         Ok((connections as usize, pipes as usize))
     }
 
-    /// Loads XCP for the sockets that choose it. Returns what holds it, and its name.
-    fn enable(&self, guard: &Guard) -> Result<(Option<Host>, String)> {
-        let (loss, initial_window) = match &self.law {
-            Law::Kernel(name) => return Ok((None, name.clone())),
-            Law::Explicit(loss, initial_window) => (*loss, *initial_window),
-        };
-        let name = format!("xcp.{}", guard.id());
+    /// Returns the kernel's name of the congestion control towards the satellite.
+    fn control(&self, guard: &Guard) -> String {
+        match &self.law {
+            Law::Kernel(name) => name.clone(),
+            Law::Explicit(..) => format!("xcp.{}", guard.id()),
+        }
+    }
+
+    /// Loads XCP, under this name, for the sockets that choose it. Returns what holds it.
+    fn enable(&self, guard: &Guard, name: &str) -> Result<Option<Host>> {
+        let Law::Explicit(loss, initial_window) = self.law else { return Ok(None) };
         let config = host::Config {
             default: false,
             sender: host::sender_config(loss),
             initial_window,
-            ..host::Config::new(&name, guard.cgroup())
+            ..host::Config::new(name, guard.cgroup())
         };
-        Ok((host::enable(&config, false)?, name))
+        host::enable(&config, false)
+    }
+
+    /// Returns the state of a gateway that has no connections yet and is not ready.
+    fn status(&self, families: [bool; 2], connections_max: usize) -> Status {
+        let names = ["IPv4", "IPv6"].into_iter().zip(families);
+        Status {
+            pid: std::process::id(),
+            satellite: self.satellite.clone(),
+            law: self.law_name.clone(),
+            congestion_control: None,
+            ready: false,
+            terrestrial_law: self.terrestrial_law.clone(),
+            to: self.to.iter().map(Prefix::to_string).collect(),
+            families: names.filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect(),
+            threads: self.threads.max(1),
+            connections_max,
+            waiting_max: self.waiting,
+            counters: Counters::default(),
+            connections: Vec::new(),
+            passing: None,
+        }
     }
 }
 
@@ -177,34 +200,52 @@ impl Config {
 pub fn run(config: &Config, stop: &AtomicBool, ready: impl FnOnce(&Status)) -> Result<()> {
     config.check()?;
     let desk = Desk::open()?;
-    let guard = Guard::start()?;
-    let ran = split(config, &guard, &desk, stop, ready);
-    let undone = guard.finish();
-    ran.and(undone)
+    let (connections, pipes) = config.allow_files()?;
+    let families = [true, rules::has_ipv6()];
+    let first = config.status(families, connections);
+    let is_ready = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Loading a law takes the time of the kernel's verifier. Questions are answered meanwhile.
+        let loading = scope.spawn(|| desk.serve_until(|| is_ready.load(Relaxed), || Ok(first.clone())));
+        let ran = Guard::start().and_then(|guard| {
+            let ran = split(config, &guard, &desk, (&first, pipes), stop, |status| {
+                is_ready.store(true, Relaxed);
+                // From here on no question gets the answer of before.
+                let _ = loading.join();
+                ready(status);
+            });
+            ran.and(guard.finish())
+        });
+        is_ready.store(true, Relaxed);
+        ran
+    })
 }
 
 fn split(
     config: &Config,
     guard: &Guard,
     desk: &Desk,
+    (first, pipes): (&Status, usize),
     stop: &AtomicBool,
     ready: impl FnOnce(&Status),
 ) -> Result<()> {
-    let (connections, pipes) = config.allow_files()?;
-    let (_host, satellite) = config.enable(guard)?;
+    let families = [true, first.families.len() > 1];
+    // A connection that passed as it is would do so to its end: new ones wait for the law.
+    let rules = Rules::hold(guard, &config.satellite, &config.to, families)?;
+    let satellite = config.control(guard);
+    let host = config.enable(guard, &satellite)?;
     // A client may use a port again as soon as its own TCP lets it, and the gateway has to follow.
     guard.sysctl("net.ipv4.tcp_tw_reuse", "1")?;
     let manner = Manner {
         satellite,
         terrestrial: config.terrestrial_law.clone(),
-        connections,
+        connections: first.connections_max,
         waiting: config.waiting,
         pipes,
         patience: config.patience,
         keepalive: config.keepalive,
     };
     let shared = Shared::default();
-    let families = [true, rules::has_ipv6()];
     let (mut workers, mut lines) = (Vec::new(), Vec::new());
     let mut ports = [None; 2];
     for _ in 0..config.threads.max(1) {
@@ -215,19 +256,30 @@ fn split(
         workers.push(worker);
         lines.push(line);
     }
-    let status = || state(config, families, &manner, &shared, &lines);
+    let status = || {
+        let (answer, answers) = mpsc::channel();
+        lines.iter().for_each(|line| line.ask(answer.clone()));
+        drop(answer);
+        let mut connections: Vec<_> = answers.iter().flatten().collect();
+        connections.sort_by(|one, other| other.age_s.total_cmp(&one.age_s));
+        report::add_halves(&mut connections, host.as_ref())?;
+        Ok(Status {
+            congestion_control: Some(manner.satellite.clone()),
+            ready: true,
+            counters: shared.counters(),
+            connections,
+            // Without nft all else is still worth an answer.
+            passing: rules.passing().ok().map(|passing| report::passing(passing, &config.to, families)),
+            ..first.clone()
+        })
+    };
     thread::scope(|scope| {
         let threads: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| worker.run())).collect();
-        let begun = rules::divert(guard, &config.satellite, &config.to, ports);
+        let begun = rules.divert(guard, ports);
         let served = begun.and_then(|()| status()).map(|first| {
             ready(&first);
-            while !stop.load(Relaxed) && !threads.iter().any(|thread| thread.is_finished()) {
-                let mut sockets = [PollFd::new(desk.socket(), PollFlags::IN)];
-                // A signal may have come.
-                if poll(&mut sockets, Some(&STEP)).is_ok_and(|count| count > 0) {
-                    desk.serve(status);
-                }
-            }
+            let is_over = || stop.load(Relaxed) || threads.iter().any(|thread| thread.is_finished());
+            desk.serve_until(is_over, status);
         });
         shared.stop.store(true, Relaxed);
         lines.iter().for_each(Line::wake);
@@ -237,34 +289,5 @@ fn split(
             .collect();
         served?;
         ended.into_iter().try_for_each(|end| end.context(|| "a thread of the gateway ended".into()))
-    })
-}
-
-fn state(
-    config: &Config,
-    families: [bool; 2],
-    manner: &Manner,
-    shared: &Shared,
-    lines: &[Line],
-) -> Result<Status> {
-    let (answer, answers) = mpsc::channel();
-    lines.iter().for_each(|line| line.ask(answer.clone()));
-    drop(answer);
-    let mut connections: Vec<_> = answers.iter().flatten().collect();
-    connections.sort_by(|one, other| other.age_s.total_cmp(&one.age_s));
-    report::add_halves(&mut connections)?;
-    let names = ["IPv4", "IPv6"].into_iter().zip(families);
-    Ok(Status {
-        pid: std::process::id(),
-        satellite: config.satellite.clone(),
-        law: config.law_name.clone(),
-        terrestrial_law: config.terrestrial_law.clone(),
-        to: config.to.iter().map(Prefix::to_string).collect(),
-        families: names.filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect(),
-        threads: lines.len(),
-        connections_max: manner.connections,
-        waiting_max: manner.waiting,
-        counters: shared.counters(),
-        connections,
     })
 }

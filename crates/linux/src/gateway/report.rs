@@ -4,6 +4,7 @@
 //! is also what keeps two gateways out of one network namespace.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -11,17 +12,22 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{self, UnixListener, UnixStream};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 
 use super::Origin;
 use crate::error::{Context, Error, Result};
+use crate::host::{Flow, Host, Law, Prefix, Reason};
 use crate::sys::diag::{Diag, Socket, States};
 
 /// Name of the socket.
 const NAME: &str = "congestlab-gateway";
 /// Time that the other end of the socket has for what it does.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often to look whether to stop.
+const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// State of a gateway.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -32,6 +38,10 @@ pub struct Status {
     pub satellite: String,
     /// Law of senders towards the satellite.
     pub law: String,
+    /// The kernel's name of that law; `None`: the law is being loaded.
+    pub congestion_control: Option<String>,
+    /// True if new connections are split. Before, the law is being loaded, and new connections wait for it.
+    pub ready: bool,
     /// Congestion control towards the ground.
     pub terrestrial_law: String,
     /// Destinations whose connections are split; empty: all.
@@ -48,6 +58,61 @@ pub struct Status {
     pub counters: Counters,
     /// The connections that there are, by the order in which they came.
     pub connections: Vec<Connection>,
+    /// Connections over the satellite link that are not split and sent something within the last minute, at most 1024 of each
+    /// family. `None`: the gateway is not ready, or nft fails.
+    pub passing: Option<Vec<Passing>>,
+}
+
+/// A connection over the satellite link that is not split.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Passing {
+    /// Address and port of the end behind the satellite.
+    pub satellite: SocketAddr,
+    /// Address and port of the end on the ground.
+    pub ground: SocketAddr,
+    /// Reason for which it is not split.
+    pub why: Why,
+}
+
+/// The reason for which a connection is not split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The connection began before the gateway, or while its route led past the satellite.
+    Early,
+    /// The server is none of the destinations that are split. The end with the lower port is taken for the server.
+    Unlisted,
+    /// Connections of its family of addresses are not split: the interface lo has none.
+    Family,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Early => "it began before the gateway",
+            Self::Unlisted => "its server is not in --to",
+            Self::Family => "lo has no IPv6",
+        })
+    }
+}
+
+/// Adds to connections that pass as they are the reason. `families`: whether those of IPv4 and of IPv6 are split.
+pub(super) fn passing(
+    passing: Vec<(SocketAddr, SocketAddr)>,
+    to: &[Prefix],
+    families: [bool; 2],
+) -> Vec<Passing> {
+    let of = |(satellite, ground): (SocketAddr, SocketAddr)| {
+        let server = if satellite.port() <= ground.port() { satellite } else { ground };
+        let is_listed = to.is_empty() || to.iter().any(|prefix| prefix.contains(server.ip()));
+        let why = match (families[usize::from(server.is_ipv6())], is_listed) {
+            (false, _) => Why::Family,
+            (true, false) => Why::Unlisted,
+            (true, true) => Why::Early,
+        };
+        Passing { satellite, ground, why }
+    };
+    passing.into_iter().map(of).collect()
 }
 
 /// Counts of a gateway since it was started.
@@ -119,8 +184,10 @@ pub struct Connection {
 /// A half of a connection, as TCP sees it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Half {
-    /// Congestion control.
+    /// Congestion control in force.
     pub congestion_control: String,
+    /// Reason for which that is the fallback, CUBIC, in the place of the law towards the satellite.
+    pub fallback: Option<Reason>,
     /// Congestion window, segments.
     pub cwnd_packets: u32,
     /// Smoothed round-trip time, ms.
@@ -139,8 +206,10 @@ pub struct Half {
 impl Half {
     fn of(socket: &Socket) -> Self {
         let info = socket.info.unwrap_or_default();
+        let flow = socket.storage.as_deref().and_then(Flow::parse).filter(|flow| flow.law == Law::Fallback);
         Self {
             congestion_control: socket.congestion.clone(),
+            fallback: flow.and_then(|flow| flow.reason),
             cwnd_packets: info.snd_cwnd,
             srtt_ms: f64::from(info.rtt) / 1000.0,
             delivery_rate: info.delivery_rate,
@@ -151,9 +220,9 @@ impl Half {
     }
 }
 
-/// Adds to connections what the kernel knows of their halves.
-pub(super) fn add_halves(connections: &mut [Connection]) -> Result<()> {
-    let sockets = Diag::open()?.sockets(States::ALL, None)?;
+/// Adds to connections what the kernel and the programs of the explicit law know of their halves.
+pub(super) fn add_halves(connections: &mut [Connection], host: Option<&Host>) -> Result<()> {
+    let sockets = Diag::open()?.sockets(States::ALL, host.map(Host::storage))?;
     let mut halves: BTreeMap<_, _> =
         sockets.iter().map(|socket| ((socket.local, socket.remote), Half::of(socket))).collect();
     for one in connections {
@@ -197,13 +266,20 @@ impl Desk {
         }
     }
 
-    pub(super) fn socket(&self) -> &UnixListener {
-        &self.0
+    /// Answers questions until this is over.
+    pub(super) fn serve_until(&self, is_over: impl Fn() -> bool, status: impl Fn() -> Result<Status>) {
+        while !is_over() {
+            let mut sockets = [PollFd::new(&self.0, PollFlags::IN)];
+            // A signal may have come.
+            if poll(&mut sockets, Some(&STEP)).is_ok_and(|count| count > 0) {
+                self.serve(&status);
+            }
+        }
     }
 
     /// Answers who has come: root alone, for it shows who talks to whom.
     /// Whoever does not read it, or has gone, has no answer.
-    pub(super) fn serve(&self, status: impl Fn() -> Result<Status>) {
+    fn serve(&self, status: impl Fn() -> Result<Status>) {
         let Ok((mut stream, _)) = self.0.accept() else { return };
         if !sockopt::socket_peercred(stream.as_fd()).is_ok_and(|who| who.uid.is_root()) {
             return;

@@ -3,11 +3,13 @@
 //! A SYN that comes from the satellite, or that the routes send there, goes to a listener (tproxy). What belongs to a
 //! connection of the gateway's is marked, and the mark leads to a route that delivers it here whatever its address is
 //! (`Documentation/networking/tproxy.rst` in the kernel's sources). All else passes by: connections that were there
-//! before, what is meant for this machine, and destinations that are not on the list.
+//! before, what is meant for this machine, and destinations that are not on the list. The connections among them that cross the
+//! satellite link are noted in a set, for the status. Until the listeners are ready, SYNs are dropped.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
 use crate::host::Prefix;
@@ -22,6 +24,9 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const ICMPV6: u8 = 58;
 
+/// Most connections of a family that are noted as passing.
+const PASSING_MAX: u32 = 1024;
+
 /// Ports of the listeners for the two origins of connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
@@ -35,30 +40,89 @@ pub(super) fn has_ipv6() -> bool {
     disabled.is_ok_and(|text| text.trim() == "0")
 }
 
-/// Brings connections to the listeners from now on.
-pub(super) fn divert(guard: &Guard, satellite: &str, to: &[Prefix], ports: [Option<Ports>; 2]) -> Result<()> {
-    let table = Local::here(&MARK.to_string())?;
-    let families = [("-4", "0.0.0.0/0"), ("-6", "::/0")];
-    let families = families.into_iter().zip(ports).filter(|(_, ports)| ports.is_some());
-    let rules = command::query("ip -4 rule show")? + &command::query("ip -6 rule show").unwrap_or_default();
-    if rules.lines().any(|rule| rule.trim_end().ends_with(&format!("lookup {MARK}"))) {
-        return Err(Error::input(
-            format!("the table of routes {MARK}, which a gateway needs, is in use"),
-            format!("ip rule delete lookup {MARK}"),
-        ));
-    }
-    guard.record(&Undo::Routes(table))?;
-    for ((family, everything), _) in families {
-        command::run(&format!("ip {family} route add local {everything} dev lo table {MARK}"))?;
-        command::run(&format!("ip {family} rule add fwmark {MARK} lookup {MARK}"))?;
+/// The rules of a gateway, in place until the guard undoes them.
+#[derive(Debug)]
+pub(super) struct Rules<'a> {
+    name: String,
+    file: PathBuf,
+    satellite: &'a str,
+    to: &'a [Prefix],
+}
+
+impl<'a> Rules<'a> {
+    /// Makes new connections wait from now on: their SYNs are dropped, and clients repeat them.
+    pub(super) fn hold(
+        guard: &Guard,
+        satellite: &'a str,
+        to: &'a [Prefix],
+        families: [bool; 2],
+    ) -> Result<Self> {
+        let query = |family: &str| command::query(&format!("ip {family} rule show"));
+        let rules = query("-4")? + &query("-6").unwrap_or_default();
+        if rules.lines().any(|rule| rule.trim_end().ends_with(&format!("lookup {MARK}"))) {
+            return Err(Error::input(
+                format!("the table of routes {MARK}, which a gateway needs, is in use"),
+                format!("ip rule delete lookup {MARK}"),
+            ));
+        }
+        let name = format!("cl-{}", guard.id());
+        guard.record(&Undo::Table(Local::here(&name)?))?;
+        let rules = Self { name, file: guard.folder().join("rules.nft"), satellite, to };
+        rules.load(families.map(|has| has.then_some(Target::Wait)))?;
+        Ok(rules)
     }
 
-    let name = format!("cl-{}", guard.id());
-    guard.record(&Undo::Table(Local::here(&name)?))?;
-    let file = guard.folder().join("rules.nft");
-    fs::write(&file, text(&name, satellite, to, ports))
-        .context(|| format!("can not write {}", file.display()))?;
-    load(&file)
+    /// Brings new connections to the listeners from now on.
+    pub(super) fn divert(&self, guard: &Guard, ports: [Option<Ports>; 2]) -> Result<()> {
+        guard.record(&Undo::Routes(Local::here(&MARK.to_string())?))?;
+        let families = [("-4", "0.0.0.0/0"), ("-6", "::/0")];
+        for ((family, everything), _) in families.into_iter().zip(ports).filter(|(_, ports)| ports.is_some())
+        {
+            command::run(&format!("ip {family} route add local {everything} dev lo table {MARK}"))?;
+            command::run(&format!("ip {family} rule add fwmark {MARK} lookup {MARK}"))?;
+        }
+        self.load(ports.map(|ports| ports.map(Target::Listeners)))
+    }
+
+    /// Puts the table in the place of the one before, in one step.
+    fn load(&self, targets: [Option<Target>; 2]) -> Result<()> {
+        fs::write(&self.file, text(&self.name, self.satellite, self.to, targets))
+            .context(|| format!("can not write {}", self.file.display()))?;
+        load(&self.file)
+    }
+
+    /// Returns the connections over the satellite link that pass as they are and sent something within the last minute: the end
+    /// behind the satellite, then the end on the ground.
+    pub(super) fn passing(&self) -> Result<Vec<(SocketAddr, SocketAddr)>> {
+        let mut all = Vec::new();
+        for set in PASSING {
+            all.extend(elements(&command::query(&format!("nft -n list set inet {} {set}", self.name))?));
+        }
+        Ok(all)
+    }
+}
+
+/// Names of the sets with the connections that pass as they are, of IPv4 and of IPv6.
+const PASSING: [&str; 2] = ["passing4", "passing6"];
+
+/// Reads the elements of a set as nft prints it: `10.0.0.1 . 80 . 10.0.0.2 . 4000 timeout 1m expires 58s, ...`.
+fn elements(text: &str) -> Vec<(SocketAddr, SocketAddr)> {
+    let list = text.split_once("elements = {").and_then(|(_, rest)| rest.split_once('}'));
+    let one = |element: &str| {
+        let mut words = element.split_whitespace().filter(|word| *word != ".");
+        let mut address = || Some(SocketAddr::new(words.next()?.parse().ok()?, words.next()?.parse().ok()?));
+        Some((address()?, address()?))
+    };
+    list.map_or("", |(list, _)| list).split(',').filter_map(one).collect()
+}
+
+/// Treatment of new connections of a family.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// SYNs are dropped, and clients repeat them.
+    Wait,
+    /// Connections go to these listeners.
+    Listeners(Ports),
 }
 
 fn load(file: &Path) -> Result<()> {
@@ -76,11 +140,13 @@ fn load(file: &Path) -> Result<()> {
 
 /// Connections of the gateway are no business of conntrack's: it would take both halves, whose addresses and ports are
 /// the same, for one whose sequence numbers make no sense. So the chains stand before it.
-fn text(name: &str, satellite: &str, to: &[Prefix], ports: [Option<Ports>; 2]) -> String {
+///
+/// Other connections are noted by packets from the satellite: each connection has some, and no route is looked up for them.
+fn text(name: &str, satellite: &str, to: &[Prefix], targets: [Option<Target>; 2]) -> String {
     let mut rules = String::new();
     // Writing to a string fails in no way.
-    for (family, ports) in ["ip", "ip6"].into_iter().zip(ports) {
-        let Some(Ports { from_satellite, from_terrestrial }) = ports else { continue };
+    for (family, target) in ["ip", "ip6"].into_iter().zip(targets) {
+        let Some(target) = target else { continue };
         let is_ipv4 = family == "ip";
         let listed: Vec<_> =
             to.iter().filter(|prefix| prefix.is_ipv4() == is_ipv4).map(Prefix::to_string).collect();
@@ -90,24 +156,47 @@ fn text(name: &str, satellite: &str, to: &[Prefix], ports: [Option<Ports>; 2]) -
             _ => format!("{family} daddr {{ {} }}", listed.join(", ")),
         };
         let listener = if is_ipv4 { "127.0.0.1" } else { "[::1]" };
-        for (origin, port) in [("iifname", from_satellite), ("fib daddr oifname", from_terrestrial)] {
-            let _ = writeln!(
-                rules,
-                "\t\t{origin} \"{satellite}\" {to} meta l4proto {TCP} tproxy {family} to {listener}:{port} \
-                 meta mark set {MARK} notrack accept"
-            );
+        let onward = |pick: fn(Ports) -> u16| match target {
+            Target::Wait => "drop".into(),
+            Target::Listeners(ports) => {
+                format!("tproxy {family} to {listener}:{} meta mark set {MARK} notrack accept", pick(ports))
+            }
+        };
+        let origins = [
+            ("iifname", onward(|ports| ports.from_satellite)),
+            ("fib daddr oifname", onward(|ports| ports.from_terrestrial)),
+        ];
+        for (origin, onward) in origins {
+            let _ = writeln!(rules, "\t\t{origin} \"{satellite}\" {to} meta l4proto {TCP} {onward}");
         }
     }
+    let (mut sets, mut known, mut note) = (String::new(), String::new(), String::new());
+    for (set, (family, kind)) in PASSING.into_iter().zip([("ip", "ipv4_addr"), ("ip6", "ipv6_addr")]) {
+        let ends = format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
+        let _ = writeln!(
+            sets,
+            "\tset {set} {{\n\t\ttype {kind} . inet_service . {kind} . inet_service\n\t\tsize {PASSING_MAX}\n\
+             \t\tflags dynamic,timeout\n\t\ttimeout 1m\n\t}}"
+        );
+        let _ = writeln!(known, "\t\t{ends} @{set} accept");
+        let _ = writeln!(note, "\t\tadd @{set} {{ {ends} }}");
+    }
     format!(
-        "table inet {name} {{
-\tchain in {{
+        "table inet {name}
+flush table inet {name}
+table inet {name} {{
+{sets}\tchain in {{
 \t\ttype filter hook prerouting priority raw; policy accept;
 \t\tmeta l4proto {{ {ICMP}, {ICMPV6} }} socket transparent 1 meta mark set {MARK} accept
 \t\tmeta l4proto != {TCP} accept
 \t\ttcp flags & (syn | ack) != syn socket transparent 1 meta mark set {MARK} notrack accept
+\t\ttcp flags & (fin | syn | rst | ack) == ack iifname \"{satellite}\" goto passing
 \t\ttcp flags & (fin | syn | rst | ack) != syn accept
 \t\tfib daddr type local accept
 {rules}\t}}
+\tchain passing {{
+{known}\t\tfib daddr type local accept
+{note}\t}}
 \tchain out {{
 \t\ttype filter hook output priority raw; policy accept;
 \t\tmeta l4proto {TCP} socket transparent 1 notrack
@@ -124,9 +213,9 @@ mod tests {
     #[test]
     fn the_list_of_destinations_is_kept_by_family() {
         let ports = Ports { from_satellite: 1000, from_terrestrial: 2000 };
-        let of = |to: &[&str], ports| {
+        let of = |to: &[&str], ports: [Option<Ports>; 2]| {
             let to: Vec<Prefix> = to.iter().map(|prefix| prefix.parse().unwrap()).collect();
-            let text = text("cl-x", "sat0", &to, ports);
+            let text = text("cl-x", "sat0", &to, ports.map(|ports| ports.map(Target::Listeners)));
             text.lines().filter(|line| line.contains("tproxy")).map(str::to_owned).collect::<Vec<_>>()
         };
         let both = [Some(ports), Some(ports)];
@@ -138,5 +227,18 @@ mod tests {
         assert_eq!(some.len(), 2, "{some:?}");
         assert!(some[0].contains("ip daddr { 10.0.0.0/8, 10.1.0.1/32 }"), "{some:?}");
         assert_eq!(of(&["2001:db8::/32"], [Some(ports), None]).len(), 0);
+    }
+
+    #[test]
+    fn connections_that_pass_are_read_from_what_nft_prints() {
+        let text = "table inet cl-x {\n\tset passing4 {\n\t\tsize 1024\n\t\tflags dynamic,timeout\n\t\ttimeout 1m\n\
+                    \t\telements = { 10.0.0.2 . 80 . 10.0.0.1 . 4000 timeout 1m expires 58s84ms,\n\
+                    \t\t\t     10.0.0.2 . 443 . 10.0.0.1 . 4001 expires 3s }\n\t}\n}\n";
+        let of = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let client = |port: u16| SocketAddr::new(of("10.0.0.1:1").ip(), port);
+        assert_eq!(elements(text), [(of("10.0.0.2:80"), client(4000)), (of("10.0.0.2:443"), client(4001))]);
+        let text = "elements = { fd00::2 . 80 . fd00::1 . 4000 timeout 1m expires 58s }";
+        assert_eq!(elements(text), [(of("[fd00::2]:80"), of("[fd00::1]:4000"))]);
+        assert_eq!(elements("set passing4 {\n\t\tflags dynamic,timeout\n\t}\n"), []);
     }
 }

@@ -64,6 +64,10 @@ impl Prefix {
     /// Every peer.
     pub(super) const ALL: Self = Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), length: 0 };
 
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.is_ipv4() && masked(address, self.length) == self.address
+    }
+
     pub(crate) fn is_ipv4(&self) -> bool {
         self.address.is_ipv4()
     }
