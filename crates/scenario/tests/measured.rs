@@ -132,8 +132,13 @@ fn numbers_of_iperf3_are_on_one_clock() {
     omitted["intervals"][1]["streams"][0]["start"] = json!(0);
     omitted["intervals"][1]["streams"][0]["end"] = json!(1);
     let read = parse(omitted.to_string().as_bytes());
-    assert_eq!(read.flows[0].bytes[0].from_s, 1_000_001.0);
+    let flow = &read.flows[0];
+    assert_eq!((flow.began_s, flow.from_s, flow.bytes[0].from_s), (1_000_000.0, 1_000_001.0, 1_000_001.0));
     assert!(read.notes[0].contains("omit"), "{:?}", read.notes);
+    // The first interval after it begins on the clock of before, in version 3.12.
+    omitted["intervals"][1]["streams"][0]["start"] = json!(1.999_996);
+    let flow = &parse(omitted.to_string().as_bytes()).flows[0];
+    assert_eq!((flow.bytes[0].from_s, flow.bytes[0].to_s), (1_000_001.0, 1_000_002.0));
     // Newer versions know it sharper; an interrupted one says so.
     let mut newer = iperf3();
     newer["start"]["timestamp"]["timemillisecs"] = json!(1_000_000_250_u64);
@@ -141,6 +146,122 @@ fn numbers_of_iperf3_are_on_one_clock() {
     let read = parse(newer.to_string().as_bytes());
     assert_eq!(read.flows[0].from_s, 1_000_000.25);
     assert!(read.notes[0].contains("interrupt"), "{:?}", read.notes);
+}
+
+/// The same recording with what the server saw: 1000 bytes less in each interval, on a clock that is `late` seconds late.
+fn with_server(late: i64) -> Value {
+    let mut file = iperf3();
+    let mut server = iperf3();
+    server["start"]["timestamp"]["timesecs"] = json!(1_000_000 + late);
+    let ends = json!([{ "socket": 6, "local_host": "10.0.0.2", "local_port": 5201,
+                        "remote_host": "10.0.0.1", "remote_port": 4000 }]);
+    server["start"]["connected"] = ends;
+    for interval in 0..2 {
+        let stream = &mut server["intervals"][interval]["streams"][0];
+        (stream["socket"], stream["sender"], stream["bytes"]) = (json!(6), json!(false), json!(124_000));
+    }
+    file["server_output_json"] = server;
+    file
+}
+
+#[test]
+fn the_servers_intervals_are_on_the_clients_clock() {
+    let right = parse(with_server(0).to_string().as_bytes());
+    assert_eq!((sum(&right.flows[0]), &right.notes), (248_000.0, &Vec::new()));
+    for late in [-20, -1, 1, 20, 100_000] {
+        assert_eq!(parse(with_server(late).to_string().as_bytes()), right, "{late}");
+    }
+}
+
+#[test]
+fn versions_of_iperf3_that_do_not_say_who_sends_have_a_role() {
+    let of = |reverse: bool, is_server: bool, is_linux: bool| {
+        let mut file = iperf3();
+        let role = if is_server { "accepted_connection" } else { "connecting_to" };
+        file["start"][role] = json!({ "host": "10.0.0.2", "port": 5201 });
+        file["start"]["test_start"]["reverse"] = json!(i32::from(reverse));
+        for interval in 0..2 {
+            let stream = file["intervals"][interval]["streams"][0].as_object_mut().expect("an object");
+            stream.remove("sender");
+            // Linux alone counts them, at senders.
+            if !is_linux || reverse != is_server {
+                stream.remove("retransmits");
+            }
+        }
+        parse(file.to_string().as_bytes()).notes.iter().any(|note| note.contains("--get-server-output"))
+    };
+    for is_linux in [true, false] {
+        assert!(of(false, false, is_linux) && of(true, true, is_linux), "a sender's bytes did not arrive");
+        assert!(!of(true, false, is_linux) && !of(false, true, is_linux));
+    }
+    // Without its role, too.
+    let mut file = iperf3();
+    for interval in 0..2 {
+        file["intervals"][interval]["streams"][0].as_object_mut().expect("an object").remove("sender");
+    }
+    assert!(parse(file.to_string().as_bytes()).notes[0].contains("--get-server-output"));
+}
+
+#[test]
+fn texts_around_a_recording_are_refused_with_their_beginning() {
+    let good = iperf3().to_string();
+    let pretty = serde_json::to_string_pretty(&iperf3()).expect("JSON");
+    // A mark that editors put before a text means nothing.
+    assert_eq!(parse(format!("\u{feff}{good}").as_bytes()), parse(good.as_bytes()));
+    let events = "{\"event\":\"start\",\"data\":{}}\n{\"event\":\"interval\",\"data\":{}}\n";
+    let utf16: Vec<u8> = [0xfeff].into_iter().chain(good.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    for (bytes, says) in [
+        (format!("[{good}]").into_bytes(), "`[{\"end\":{},\"intervals\":[{\"streams\":["),
+        (
+            format!("[\n{pretty}\n]").into_bytes(),
+            "` is a list, not one recording; give each recording a file",
+        ),
+        (events.as_bytes().to_vec(), "`{\"event\":\"start\",\"data\":{}}` is a stream of iperf3's events"),
+        (format!("{pretty}\n\n{pretty}").into_bytes(), "begins a second recording; give each"),
+        (format!("{good}\n{good}").into_bytes(), "it, line 2: `{\"end\":{},\"intervals\":"),
+        (
+            format!("{good}\niperf3: exiting\n").into_bytes(),
+            "it, line 2: `iperf3: exiting` stands behind the JSON",
+        ),
+        (
+            format!("\nwarning: this system has no IPv6\n{pretty}").into_bytes(),
+            "it, line 2: `warning: this system has no IPv6` stands before the JSON; remove",
+        ),
+        (
+            changed("/intervals", json!([])),
+            "it, intervals: iperf3 recorded no interval; record with an interval",
+        ),
+        (b"BZh91AY&SY".to_vec(), "it is packed by bzip2; unpack it with bunzip2"),
+        (utf16, "it is a text in UTF-16; write it as UTF-8"),
+        (format!("{{\"a\": \"{}\"}}", "b".repeat(2000)).into_bytes(), "b...` has neither `intervals`"),
+        (good.replace("40000", "4OOOO").into_bytes(), " in `OOOO,\"sender\":true"),
+    ] {
+        let said = refused(&bytes);
+        assert!(said.contains(says), "no {says} in {said}");
+        assert!(said.len() < 400, "{} bytes: {said}", said.len());
+    }
+    // One interval is read, and means less.
+    let one = parse(&changed("/intervals", json!([iperf3()["intervals"][0].clone()])));
+    assert!(one.notes.iter().any(|note| note.contains("one interval is all")), "{:?}", one.notes);
+}
+
+#[test]
+fn times_that_are_no_seconds_are_refused() {
+    let millis = 1_795_841_022_123_u64;
+    let said = refused(ss(millis as f64, 1000).as_bytes());
+    assert!(
+        said.contains("line 1: `1795841022123` is no time in seconds; allowed: seconds, as `date"),
+        "{said}"
+    );
+    let said = refused(&changed("/start/timestamp/timesecs", json!(millis)));
+    assert!(
+        said.contains("start.timestamp.timesecs: 1795841022123 stands where a time in seconds"),
+        "{said}"
+    );
+    let mut file = flent();
+    file["raw_values"]["TCP upload"][0]["t"] = json!(millis);
+    let said = refused(file.to_string().as_bytes());
+    assert!(said.contains("t: 1795841022123 stands where a time in seconds"), "{said}");
 }
 
 #[test]
@@ -160,7 +281,6 @@ fn wrong_recordings_of_iperf3_are_refused_with_their_place() {
         (changed(&at("bytes"), Value::Null), "intervals[1].streams[0]: `bytes` is missing"),
         (changed(stream, json!([])), "intervals[1].streams[0]: `socket` is missing"),
         (changed("/intervals", json!({})), "intervals: {} stands where a list"),
-        (changed("/intervals", json!([])), "no flow of TCP was measured"),
         (
             changed("/start/connected/0/local_port", Value::Null),
             "start.connected[0]: `local_port` is missing",
@@ -208,6 +328,14 @@ fn connections_are_followed_from_one_output_of_ss_to_the_next() {
     let text = format!("9\n{text}");
     let flow = parse(text.as_bytes()).flows.remove(0);
     assert_eq!((flow.from_s, sum(&flow), flow.retransmits_total), (9.0, 9000.0, Some(3.0)));
+    // Outputs within one second of a clock of seconds lose no bytes.
+    let text = [ss(10.0, 0), ss(10.0, 1000), ss(11.0, 2000), ss(11.0, 3000), ss(12.0, 4000)].concat();
+    let flow = parse(text.as_bytes()).flows.remove(0);
+    assert_eq!((sum(&flow), flow.until_s()), (4000.0, 12.0));
+    assert_eq!((flow.bytes_between(10.0, 11.0), flow.bytes_between(11.0, 12.0)), (2000.0, 2000.0));
+    // Nothing is 0, and not -0.
+    let none = flow.retransmits_between(20.0, 30.0).expect("they are known");
+    assert!(none == 0.0 && none.is_sign_positive() && flow.bytes_between(20.0, 30.0).is_sign_positive());
     // Fewer bytes behind the same ports are another's, and on one line it is the same.
     let text = [ss(10.0, 5000), ss(11.0, 9000), ss(12.0, 700), ss(13.0, 8000)].concat();
     let one_line = text.replace("5201\n\t", "5201 users:((\"a b\",pid=1,fd=3))");
@@ -239,7 +367,7 @@ fn wrong_outputs_of_ss_are_refused_with_their_line() {
         let said = refused(text.as_bytes());
         assert!(said.contains(says), "no {says} in {said}");
     }
-    assert!(refused(b"10\n\xff\n").contains("line 2: it is no text"));
+    assert!(refused(b"10\n\xff\n").contains("line 2: `\u{fffd}` is no text"));
     assert!(refused(b"PAR1\0\0").contains("allowed: what `iperf3 -J` prints"));
 }
 
@@ -264,6 +392,19 @@ fn series_of_flent_that_are_no_flows_are_left_alone() {
     assert_eq!((flow.from_s, sum(flow)), (10.0, 1_500_000.0));
     assert_eq!((flow.retransmits_total, flow.retransmits_between(0.0, 99.0)), (Some(7.0), None));
     assert_eq!((flow.rtt_ms[0], flow.cwnd_packets[0]), ((10.7, 33.5), (10.7, 12.0)));
+}
+
+#[test]
+fn flows_of_flent_are_in_the_order_of_their_numbers() {
+    let mut file = flent();
+    let values = file["raw_values"]["TCP upload"].take();
+    let names: Vec<String> = (1..=11).map(|number| format!("TCP upload::{number}")).collect();
+    file["raw_values"] = names.iter().rev().map(|name| (name.clone(), values.clone())).collect();
+    let read = parse(file.to_string().as_bytes());
+    assert_eq!(
+        read.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
+        names.iter().collect::<Vec<_>>()
+    );
 }
 
 #[test]

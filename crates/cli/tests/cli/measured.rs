@@ -147,12 +147,26 @@ fn flows_are_paired_as_told_and_recordings_add_up() {
 #[test]
 fn what_is_no_recording_or_no_run_is_refused() {
     let lab = lab();
+    // The same outputs on a clock of thousandths: since 1970, and since the first.
+    let text = fs::read_to_string(recorded("ss.txt")).expect("a text");
+    let clock = |since: f64| -> String {
+        let line = |line: &str| match line.parse::<f64>() {
+            Ok(at) => format!("{:.0}\n", (at - since) * 1e3),
+            Err(_) => format!("{line}\n"),
+        };
+        text.lines().map(line).collect()
+    };
+    let first: f64 = text.lines().next().and_then(|line| line.parse().ok()).expect("a time");
+    fs::write(lab.path("millis.txt"), clock(0.0)).expect("writable");
+    fs::write(lab.path("relative.txt"), clock(first)).expect("writable");
     fs::write(lab.path("nan.json"), "{\"start\": {},\n \"intervals\": [NaN]}").expect("writable");
     fs::write(lab.path("escape.txt"), "10\n\u{1b}[2J bytes\nx\u{202e}y\n").expect("writable");
     fs::File::create(lab.path("huge.json")).and_then(|file| file.set_len(40 << 20)).expect("sparse");
     for (arguments, says) in [
         (&["run", "nan.json"][..], "nan.json, line 2, column 16: it is no JSON: expected value"),
         (&["run", "escape.txt"], "escape.txt, line 2: `\\u{1b}[2J bytes` is neither a time nor a connection"),
+        (&["run", "millis.txt"], "is no time in seconds; allowed: seconds, as `date +%s.%N` prints them"),
+        (&["run", "relative.txt"], " s, and the run has 8.0 s; times are seconds, and not thousandths"),
         (&["run", "huge.json"], "huge.json: can not be read: it is larger than 32 MiB"),
         (&["run", "none.json"], "there is no folder none.json"),
         (&["i.json", "ss.txt"], "i.json and ss.txt are both files; name the folder of a run and one file"),

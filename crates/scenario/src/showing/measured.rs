@@ -23,6 +23,10 @@ use crate::text::disk;
 pub const MEASURED_BYTES_MAX: u64 = 32 << 20;
 /// Largest number in a file that is believed: larger ones are no measurement, and sums of them no numbers.
 const NUMBER_MAX: f64 = 1e15;
+/// Largest time that is believed, s: a thousand years after 1970. Milliseconds since 1970 are beyond it from 1971 on.
+const TIME_MAX: f64 = 3.2e10;
+/// Most characters that an error shows of what can not be read.
+const SHOWN_MAX: usize = 80;
 
 /// Programs that record flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub struct Measurement {
 pub struct MeasuredFlow {
     /// Name: its addresses, or what flent calls it.
     pub name: String,
+    /// Time at which it began, s: earlier than `from_s` if the recorder left out its start.
+    pub began_s: f64,
     /// Time from which it was measured, s.
     pub from_s: f64,
     /// Bytes of payload, over time.
@@ -102,7 +108,7 @@ impl MeasuredFlow {
             let length = span.to_s - span.from_s;
             if common <= 0.0 || length <= 0.0 { 0.0 } else { span.amount * (common / length).min(1.0) }
         };
-        self.bytes.iter().map(part).sum()
+        total(self.bytes.iter().map(part))
     }
 
     /// Returns the packets sent again between two times: those of spans whose middle lies there.
@@ -112,7 +118,7 @@ impl MeasuredFlow {
             let middle = f64::midpoint(span.from_s, span.to_s);
             from_s <= middle && middle <= to_s
         });
-        Some(inside.map(|span| span.amount).sum())
+        Some(total(inside.map(|span| span.amount)))
     }
 
     /// Returns the rates of the spans at their ends, bit/s, on a clock that is `shift_s` later.
@@ -121,6 +127,19 @@ impl MeasuredFlow {
         let points = points.map(|span| (span.to_s + shift_s, span.amount * 8.0 / (span.to_s - span.from_s)));
         Curve { name: self.name.clone(), points: points.collect() }
     }
+}
+
+/// Returns a sum that is 0 of nothing, where [`Iterator::sum`] has -0.
+fn total(amounts: impl Iterator<Item = f64>) -> f64 {
+    amounts.fold(0.0, |sum, amount| sum + amount)
+}
+
+/// Returns the beginning of a text for an error, on one line.
+fn shown(text: &str) -> String {
+    let text = text.trim();
+    let begin: String = text.chars().take(SHOWN_MAX).collect();
+    let more = if begin.len() < text.len() { "..." } else { "" };
+    format!("{}{more}", begin.replace(['\n', '\r', '\t'], " "))
 }
 
 /// Returns the mean of the values between two times.
@@ -165,6 +184,14 @@ impl Wrong {
 const KNOWN: &str =
     "allowed: what `iperf3 -J` prints, `ss -tin` with a line of `date +%s.%N` before each, files of flent";
 
+/// First bytes of packed files, the program that packed them, and the one that unpacks them.
+const PACKED: [(&[u8], &str, &str); 4] = [
+    (b"BZh", "bzip2", "bunzip2"),
+    (b"\xfd7zXZ\0", "xz", "unxz"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (b"PK\x03\x04", "zip", "unzip"),
+];
+
 /// Reads a file.
 ///
 /// # Errors
@@ -204,11 +231,35 @@ fn parsed(bytes: &[u8]) -> Result<(Recorder, Read), Wrong> {
     } else {
         bytes
     };
+    if let Some((_, by, with)) = PACKED.iter().find(|(begin, ..)| bytes.starts_with(begin)) {
+        let help = format!("unpack it with {with}; only what gzip packed is read as it is");
+        return Err(Wrong::new("", format!("it is packed by {by}"), help));
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        let help = "write it as UTF-8, such as by `iconv -f UTF-16 -t UTF-8`";
+        return Err(Wrong::new("", "it is a text in UTF-16", help));
+    }
     let text = str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        Wrong::in_line(line, "it is no text", KNOWN)
+        let (good, bad) = bytes.split_at(error.valid_up_to());
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        let bad = String::from_utf8_lossy(&bad[..bad.len().min(4 * SHOWN_MAX)]);
+        Wrong::in_line(line, format!("`{}` is no text", shown(&bad)), KNOWN)
     })?;
+    // The mark of an editor.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with('[') {
+        let problem = format!("`{}` is a list, not one recording", shown(text));
+        return Err(Wrong::new("", problem, "give each recording a file of its own, such as by `jq '.[0]'`"));
+    }
     if !text.trim_start().starts_with('{') {
+        if text.lines().any(|line| line.trim_start().starts_with('{')) {
+            let line = 1 + text.lines().take_while(|line| line.trim().is_empty()).count();
+            let problem = format!(
+                "`{}` stands before the JSON",
+                shown(text.trim_start().lines().next().unwrap_or_default())
+            );
+            return Err(Wrong::in_line(line, problem, "remove the lines before the first `{`"));
+        }
         return Ok((Recorder::Ss, ss::read(text)?));
     }
     let object = json::read(text)?;
@@ -218,10 +269,12 @@ fn parsed(bytes: &[u8]) -> Result<(Recorder, Read), Wrong> {
     } else if top.has("raw_values") || top.has("x_values") {
         Ok((Recorder::Flent, flent::read(&top)?))
     } else if top.has("event") {
-        let help = "record with `iperf3 -J`, which prints one object, and not with --json-stream";
-        Err(Wrong::new("", "it is a stream of iperf3's events", help))
+        Err(json::stream(text))
     } else {
-        let problem = "it has neither `intervals`, which iperf3 writes, nor `raw_values`, which flent does";
+        let problem = format!(
+            "`{}` has neither `intervals`, which iperf3 writes, nor `raw_values`, which flent does",
+            shown(text)
+        );
         Err(Wrong::new("", problem, KNOWN))
     }
 }

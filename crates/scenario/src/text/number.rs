@@ -23,8 +23,13 @@ pub fn number(value: Option<f64>) -> String {
         10.0.. => 1,
         _ => 2,
     };
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    trimmed(&format!("{value:.digits$}")).into()
+}
+
+/// A number without zeros behind its last digit, and without the sign of a zero.
+fn trimmed(text: &str) -> &str {
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    if text == "-0" { "0" } else { text }
 }
 
 /// Returns a number with four significant digits; large ones as `4.53 M`.
@@ -32,8 +37,7 @@ pub fn significant(value: f64) -> String {
     let (factor, unit) = scale(value);
     let scaled = value / factor;
     let text = format!("{scaled:.*}", decimals(scaled, 4));
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{unit}")
+    format!("{}{unit}", trimmed(&text))
 }
 
 /// Returns a mean and half the width of its interval, in the same unit and with the same decimals, such as `0.982 ± 0.020`:
@@ -109,6 +113,8 @@ mod tests {
         assert_eq!(rate(Some(999.0)), "999 bit/s");
         assert_eq!(rate(None), "-");
         assert_eq!(number(Some(1234.5)), "1234");
+        assert_eq!([-0.0, -0.001, 0.0].map(|value| number(Some(value))), ["0"; 3]);
+        assert_eq!(significant(-0.0), "0");
         let written = [0.0, 1.0, 0.883_742, 1234.56, 99_999.0, 8_827_397.0, -0.001_234_56, f64::INFINITY];
         let shown = ["0", "1", "0.8837", "1235", "99999", "8.827 M", "-0.001235", "inf G"];
         assert_eq!(written.map(significant), shown.map(str::to_owned));

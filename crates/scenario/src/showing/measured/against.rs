@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use super::{MeasuredFlow, Measurement, mean_between};
+use super::{MeasuredFlow, Measurement, Span, mean_between};
 use crate::judging::fairness::time_to_fair_share;
 use crate::judging::tolerances::Tolerance;
 use crate::results::folder::{FolderError, RunFolder};
@@ -27,6 +27,10 @@ const RETRANSMITS_TOTAL: &str = "retransmits_total";
 const COVERED: f64 = 0.95;
 /// Longest interval of a recording that shows when shares settle, s: goodputs are averaged over one second.
 const INTERVAL_MAX_S: f64 = 1.05;
+/// Length of the shortest interval of a recording, in lengths of the run, beyond which it says nothing of the run.
+const INTERVAL_MAX: f64 = 2.0;
+/// Length of a recording, in lengths of the run, beyond which its times are doubted.
+const LENGTH_MAX: f64 = 100.0;
 /// Time of a bin in which shares are looked at, s, and the most bins.
 const BIN_S: f64 = 0.1;
 const BINS_MAX: f64 = 1e5;
@@ -69,12 +73,28 @@ pub fn tolerances(run: &RunFolder) -> Vec<Tolerance<'_>> {
 /// flows.
 ///
 /// # Errors
-/// If both have not the same number of flows, or what is told is not there; says what there is.
+/// If both have not the same number of flows, what is told is not there, or the intervals of a recording are longer than the run,
+/// as they are when its times are no seconds; says what there is.
 pub fn pair(
     run: &RunFolder,
     files: &[Measurement],
     told: &[(Place, String)],
 ) -> Result<Pairing, (String, String)> {
+    let duration = run.summary()["duration_s"].as_f64().unwrap_or(f64::INFINITY);
+    for file in files {
+        let lengths = file.flows.iter().flat_map(|flow| &flow.bytes).map(|span| span.to_s - span.from_s);
+        let shortest = lengths.filter(|length| *length > 0.0).fold(f64::INFINITY, f64::min);
+        if shortest.is_finite() && shortest > duration * INTERVAL_MAX {
+            let problem = format!(
+                "{}: the shortest interval has {shortest:.0} s, and the run has {duration:.1} s",
+                file.path.display()
+            );
+            return Err((
+                problem,
+                "times are seconds, and not thousandths; record with shorter intervals".into(),
+            ));
+        }
+    }
     let measured: Vec<&MeasuredFlow> = files.iter().flat_map(|file| &file.flows).collect();
     let mut flows = Vec::new();
     for (group, shape) in compare::elements(run, "flows") {
@@ -211,7 +231,7 @@ pub fn against(
     let start = |place: &Place| number(&simulated(place)["start_s"]).unwrap_or(0.0);
     let least = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
     let begins = at.unwrap_or_else(|| least(&mut pairs.iter().map(|(place, _)| start(place))));
-    let shift_s = begins - least(&mut pairs.iter().map(|(_, flow)| flow.from_s));
+    let shift_s = begins - least(&mut pairs.iter().map(|(_, flow)| flow.began_s));
     let pairs: Vec<Pair<'_>> = pairs
         .into_iter()
         .map(|(place, measured)| {
@@ -240,6 +260,7 @@ pub fn against(
     warnings.dedup();
     warnings.extend(compare::doubts(run));
     warnings.extend(pairs.iter().filter_map(uncovered));
+    warnings.extend(pairs.iter().filter_map(|pair| too_long(pair, duration)));
     Ok(Against { comparison: Comparison { holds, rows, warnings }, curves: curves(run, &pairs, duration)? })
 }
 
@@ -255,15 +276,27 @@ fn uncovered(pair: &Pair<'_>) -> Option<String> {
     })
 }
 
+/// Says that a recording is so much longer than the run that its times may be in another unit.
+fn too_long(pair: &Pair<'_>, duration: f64) -> Option<String> {
+    let measured = pair.measured.until_s() - pair.measured.began_s;
+    (measured > duration * LENGTH_MAX).then(|| {
+        format!(
+            "{} is measured for {measured:.0} s, and the run has {duration:.1} s: are the times of the file in seconds?",
+            pair.measured.name
+        )
+    })
+}
+
 /// Seconds from the start of the last measured flow until all share fairly, up to the end of the first. `None`: the
-/// intervals are too long to see it; `Some(None)`: they never do.
+/// intervals are too long to see it, or the start was left out; `Some(None)`: they never do.
 fn convergence(pairs: &[Pair<'_>], duration: f64) -> Option<Option<f64>> {
     let (mut from, mut until) = (0.0f64, duration);
     let every = BIN_S.max(duration / BINS_MAX);
     let bins = (duration / every).ceil().max(0.0) as usize;
     let mut goodputs = Vec::new();
     for Pair { measured, shift_s, .. } in pairs {
-        if measured.bytes.iter().any(|span| span.to_s - span.from_s > INTERVAL_MAX_S) {
+        let is_coarse = |span: &Span| span.to_s - span.from_s > INTERVAL_MAX_S;
+        if measured.from_s > measured.began_s || measured.bytes.iter().any(is_coarse) {
             return None;
         }
         from = from.max(measured.from_s + shift_s);

@@ -35,11 +35,14 @@ pub(super) fn read(top: &Node<'_>) -> Result<Read, Wrong> {
             continue;
         }
         flow.from_s = flow.bytes.iter().map(|span| span.from_s).fold(f64::INFINITY, f64::min);
+        flow.began_s = flow.from_s;
         if let Some(again) = about(name).and_then(|about| about.maybe("TCP_RETRANSMIT")) {
             flow.retransmits_total = Some(again.number_or_text()?);
         }
         flows.push(flow);
     }
+    // Objects of JSON have no order: `::2` stands before `::10`.
+    flows.sort_by(|one, other| by_number(&one.name).cmp(&by_number(&other.name)));
     let mut notes = vec![
         "goodput is what netperf's interim results say, of an upload what the sender gave to its socket"
             .into(),
@@ -50,9 +53,23 @@ pub(super) fn read(top: &Node<'_>) -> Result<Read, Wrong> {
     Ok((flows, notes))
 }
 
+/// Returns a key by which names are in order, where runs of digits count as numbers: texts, each with the number behind it.
+fn by_number(name: &str) -> Vec<(&str, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(digits);
+        let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+        key.push((text, behind[..end].parse().unwrap_or(u64::MAX)));
+        rest = &behind[end..];
+    }
+    key
+}
+
 /// Takes one value of a tool: a rate over a time, or what `ss` saw.
 fn take(flow: &mut MeasuredFlow, value: &Node<'_>) -> Result<(), Wrong> {
-    let at = value.get("t")?.number()?;
+    let at = value.get("t")?.time()?;
     if let Some(rate) = value.maybe("val") {
         let last = flow.bytes.last().map(|span| span.to_s);
         let over = match (value.maybe("dur"), last) {

@@ -17,7 +17,11 @@ struct Stream {
 pub(super) fn read(top: &Node<'_>) -> Result<Read, Wrong> {
     let mut notes = Vec::new();
     let error = top.maybe("error").map(|error| error.text().map(str::to_owned)).transpose()?;
-    let (mut streams, is_omitted) = streams(top)?;
+    let (mut streams, is_omitted) = streams(top, None)?;
+    if streams.iter().all(|stream| stream.flow.bytes.is_empty()) && error.is_none() && !streams.is_empty() {
+        let help = "record with an interval, such as `iperf3 -i 0.5 -J`, and not with -i 0";
+        return Err(Wrong::new(", intervals", "iperf3 recorded no interval", help));
+    }
     match error {
         Some(error) if streams.iter().all(|stream| stream.flow.bytes.is_empty()) => {
             return Err(Wrong::new("", format!("iperf3 measured nothing: {error}"), "record it again"));
@@ -28,7 +32,10 @@ pub(super) fn read(top: &Node<'_>) -> Result<Read, Wrong> {
     if is_omitted {
         notes.push("the intervals that iperf3 was told to omit are left out".into());
     }
-    let of_server = top.maybe("server_output_json").map(|server| self::streams(&server)).transpose()?;
+    // Both ends begin together, and the server's clock may be another.
+    let began = streams.first().map(|stream| stream.flow.began_s);
+    let of_server =
+        top.maybe("server_output_json").map(|server| self::streams(&server, began)).transpose()?;
     for other in of_server.into_iter().flat_map(|(streams, _)| streams) {
         let is_same = |own: &&mut Stream| own.ports == (other.ports.1, other.ports.0);
         if let Some(own) = streams.iter_mut().find(is_same)
@@ -45,8 +52,14 @@ pub(super) fn read(top: &Node<'_>) -> Result<Read, Wrong> {
                 .into(),
         );
     }
-    let flows = streams.into_iter().map(|stream| stream.flow).filter(|flow| !flow.bytes.is_empty());
-    Ok((flows.collect(), notes))
+    let flows: Vec<_> =
+        streams.into_iter().map(|stream| stream.flow).filter(|flow| !flow.bytes.is_empty()).collect();
+    if flows.iter().any(|flow| flow.bytes.len() == 1) {
+        notes.push(
+            "one interval is all that is recorded, so the start of a flow counts: record with -i 0.5".into(),
+        );
+    }
+    Ok((flows, notes))
 }
 
 /// Gives a stream what the other end saw: bytes are the receiver's, all else is the sender's.
@@ -61,8 +74,18 @@ fn join(own: &mut Stream, other: Stream) {
     }
 }
 
-/// Returns the streams of one end, and true if intervals were omitted.
-fn streams(top: &Node<'_>) -> Result<(Vec<Stream>, bool), Wrong> {
+/// Returns true if the end that wrote this sends, as its role says; versions before 3.7 do not say so in each interval.
+fn is_sender(start: &Node<'_>, test: Option<&Node<'_>>) -> Result<bool, Wrong> {
+    let is_reverse = match test.and_then(|test| test.maybe("reverse")) {
+        Some(reverse) => reverse.number()? > 0.0,
+        None => false,
+    };
+    // Without a word on its role it may be the sender, so that its bytes are not taken for those that arrived.
+    Ok(start.has("accepted_connection") == is_reverse)
+}
+
+/// Returns the streams of one end, and true if intervals were omitted. `began`: the time of its start on another clock.
+fn streams(top: &Node<'_>, began: Option<f64>) -> Result<(Vec<Stream>, bool), Wrong> {
     let start = top.get("start")?;
     let test = start.maybe("test_start");
     if let Some(protocol) = test.as_ref().and_then(|test| test.maybe("protocol"))
@@ -74,14 +97,18 @@ fn streams(top: &Node<'_>) -> Result<(Vec<Stream>, bool), Wrong> {
         Some(omit) => omit.number()?,
         None => 0.0,
     };
+    let is_sender = is_sender(&start, test.as_ref())?;
     // Whole seconds, but in what newer versions add.
     let stamp = start.maybe("timestamp");
     let stamp_of = |key: &str| stamp.as_ref().and_then(|stamp| stamp.maybe(key));
-    let began = match (stamp_of("timemillisecs"), stamp_of("timesecs")) {
-        (Some(millis), _) => millis.number()? / 1e3,
-        (None, Some(seconds)) => seconds.number()?,
-        (None, None) => 0.0,
+    let began_s = match (began, stamp_of("timemillisecs"), stamp_of("timesecs")) {
+        (Some(began), ..) => began,
+        (None, Some(millis), _) => millis.number()? / 1e3,
+        (None, None, Some(seconds)) => seconds.time()?,
+        (None, None, None) => 0.0,
     };
+    // The clock of the intervals begins again after what was omitted.
+    let from_s = began_s + omit;
     let mut mss = None;
     for key in ["tcp_mss", "tcp_mss_default"] {
         if let Some(bytes) = start.maybe(key) {
@@ -96,11 +123,11 @@ fn streams(top: &Node<'_>) -> Result<(Vec<Stream>, bool), Wrong> {
         streams.push(Stream {
             socket: connected.get("socket")?.number()?,
             ports,
-            is_sender: false,
-            flow: MeasuredFlow { name, from_s: began, ..MeasuredFlow::default() },
+            is_sender,
+            flow: MeasuredFlow { name, began_s, from_s, ..MeasuredFlow::default() },
         });
     }
-    let mut is_omitted = false;
+    let mut is_omitted = omit > 0.0;
     for interval in top.get("intervals")?.list()? {
         for one in interval.get("streams")?.list()? {
             let socket = one.get("socket")?;
@@ -111,17 +138,21 @@ fn streams(top: &Node<'_>) -> Result<(Vec<Stream>, bool), Wrong> {
                 is_omitted = true;
                 continue;
             }
-            // Their clock begins again after what was omitted.
-            let (from, to) = (one.get("start")?.number()?, one.get("end")?);
-            let to_s = to.number()?;
+            let flow = &mut stream.flow;
+            // Of the first interval after omitted ones iperf3 3.12 gives the start on the clock of before.
+            let is_first = omit > 0.0 && flow.bytes.is_empty();
+            let (from, to) = (one.get("start")?.time()?, one.get("end")?);
+            let from = if is_first { 0.0 } else { from };
+            let to_s = to.time()?;
             if to_s < from {
                 return Err(to.wrong(&format!("a time that is not before the interval's start, {from}")));
             }
-            let (from_s, to_s) = (began + omit + from, began + omit + to_s);
-            let flow = &mut stream.flow;
+            let (from_s, to_s) = (from_s + from, from_s + to_s);
             flow.bytes.push(Span { from_s, to_s, amount: one.get("bytes")?.number()? });
             if let Some(sender) = one.maybe("sender") {
                 stream.is_sender = sender.flag()?;
+            } else if one.has("retransmits") {
+                stream.is_sender = true;
             }
             if let Some(retransmits) = one.maybe("retransmits") {
                 let amount = retransmits.number()?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{KNOWN, MeasuredFlow, NUMBER_MAX, Read, Span, Wrong};
+use super::{KNOWN, MeasuredFlow, NUMBER_MAX, Read, Span, TIME_MAX, Wrong, shown, total};
 
 /// States that `ss` prints.
 const STATES: [&str; 12] = [
@@ -63,7 +63,7 @@ pub(super) fn read(text: &str) -> Result<Read, Wrong> {
         open = None;
         if let Some(time) = time(line.trim(), number)? {
             if at.is_some_and(|at| time < at) {
-                let problem = format!("{} is before the time above it", line.trim());
+                let problem = format!("{} is before the time above it", shown(line));
                 return Err(Wrong::in_line(number, problem, "times go on"));
             }
             (before, at) = (at, Some(time));
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<Read, Wrong> {
             continue;
         }
         let Some(name) = addresses(words()) else {
-            let problem = format!("`{}` is neither a time nor a connection", line.trim());
+            let problem = format!("`{}` is neither a time nor a connection", shown(line));
             // Nothing before it says that it is of ss.
             return Err(Wrong::in_line(number, problem, if at.is_none() { KNOWN } else { LINES }));
         };
@@ -119,10 +119,15 @@ fn time(line: &str, number: usize) -> Result<Option<f64>, Wrong> {
         return Ok(None);
     }
     match line.parse::<f64>() {
-        Ok(time) if time <= NUMBER_MAX => Ok(Some(time)),
-        _ => Err(Wrong::in_line(
+        Ok(time) if time <= TIME_MAX => Ok(Some(time)),
+        Ok(_) => Err(Wrong::in_line(
             number,
-            format!("`{line}` is no time"),
+            format!("`{}` is no time in seconds", shown(line)),
+            "allowed: seconds, as `date +%s.%N` prints them, and not thousandths",
+        )),
+        Err(_) => Err(Wrong::in_line(
+            number,
+            format!("`{}` is no time", shown(line)),
             "allowed: seconds, as `date +%s.%N` prints them",
         )),
     }
@@ -153,7 +158,7 @@ fn details<'a>(seen: &mut Seen, words: impl Iterator<Item = &'a str>, line: usiz
         let Some((key, value)) = word.split_once(':') else { continue };
         let number = |text: &str| {
             let number = text.parse::<f64>().ok().filter(|number| (0.0..=NUMBER_MAX).contains(number));
-            let problem = || format!("`{word}` has no number from 0 to 1e15");
+            let problem = || format!("`{}` has no number from 0 to 1e15", shown(word));
             number.ok_or_else(|| Wrong::in_line(line, problem(), "allowed: what `ss -tin` prints"))
         };
         match key {
@@ -171,7 +176,7 @@ fn details<'a>(seen: &mut Seen, words: impl Iterator<Item = &'a str>, line: usiz
 
 fn flows(connections: &[Connection]) -> Read {
     let mut flows: Vec<MeasuredFlow> = connections.iter().filter_map(flow).collect();
-    let bytes = |flow: &MeasuredFlow| flow.bytes.iter().map(|span| span.amount).sum::<f64>();
+    let bytes = |flow: &MeasuredFlow| total(flow.bytes.iter().map(|span| span.amount));
     let most = flows.iter().map(bytes).fold(0.0, f64::max);
     let all = flows.len();
     flows.retain(|flow| bytes(flow) > most * CONTROL_SHARE);
@@ -190,25 +195,27 @@ fn flow(connection: &Connection) -> Option<MeasuredFlow> {
     let is_sender = gone(|seen| seen.acked) >= gone(|seen| seen.received);
     let bytes: fn(&Seen) -> Option<f64> = if is_sender { |seen| seen.acked } else { |seen| seen.received };
     let from_s = connection.absent_s.unwrap_or(first.at);
-    let mut flow = MeasuredFlow { name: connection.name.clone(), from_s, ..MeasuredFlow::default() };
+    let mut flow =
+        MeasuredFlow { name: connection.name.clone(), began_s: from_s, from_s, ..MeasuredFlow::default() };
     let spans = |of: fn(&Seen) -> Option<f64>| {
         // `ss` leaves out what is 0. Nobody knows when what was there at first came, unless the connection is new.
         let known = connection.absent_s.is_none().then(|| of(first)).flatten();
         let (mut since, mut so_far) = (from_s, known.unwrap_or(0.0));
         let mut spans = Vec::new();
         for seen in &connection.seen {
-            let now = of(seen).unwrap_or(so_far).max(so_far);
+            // Clocks of whole seconds give several outputs one time: what came between them counts in the next span.
             if seen.at > since {
+                let now = of(seen).unwrap_or(so_far).max(so_far);
                 spans.push(Span { from_s: since, to_s: seen.at, amount: now - so_far });
+                (since, so_far) = (seen.at, now);
             }
-            (since, so_far) = (seen.at, now);
         }
         spans
     };
     flow.bytes = spans(bytes);
     if is_sender {
         let retransmits = spans(|seen| seen.retransmits);
-        flow.retransmits_total = Some(retransmits.iter().map(|span| span.amount).sum());
+        flow.retransmits_total = Some(total(retransmits.iter().map(|span| span.amount)));
         flow.retransmits = Some(retransmits);
         flow.rtt_ms =
             connection.seen.iter().filter_map(|seen| seen.rtt_ms.map(|value| (seen.at, value))).collect();
