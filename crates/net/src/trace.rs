@@ -4,6 +4,7 @@
 //! with the period of its last timestamp. This module reads and refuses; [`crate::service`] serves.
 
 use crate::packet::Picos;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use congestlab_core::capacity::STEP;
@@ -22,20 +23,36 @@ pub struct Trace {
     stamps: Arc<[u32]>,
 }
 
+/// Characters of a line that an error shows.
+const SHOWN_MAX: usize = 80;
+
 /// Reason why a text is not a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceError {
     /// The text has no line.
     Empty,
-    /// The line (from 1) is not a whole number of milliseconds below 2^32.
+    /// The line is not a whole number of milliseconds below 2^32.
     NotANumber {
         /// The line, from 1.
         line: usize,
+        /// Text of the line, at most 80 characters.
+        text: String,
     },
-    /// The line (from 1) is earlier than the one before.
+    /// The line has two numbers, as files with a rate over time have.
+    TwoColumns {
+        /// The line, from 1.
+        line: usize,
+        /// Text of the line, at most 80 characters.
+        text: String,
+    },
+    /// The line is earlier than the one before.
     NotMonotone {
         /// The line, from 1.
         line: usize,
+        /// Timestamp of the line, ms.
+        stamp: u32,
+        /// The timestamp of the line before, ms.
+        before: u32,
     },
     /// The last timestamp is 0, so that repeating it would never end.
     ZeroPeriod {
@@ -49,7 +66,26 @@ impl TraceError {
     pub const fn line(&self) -> Option<usize> {
         match *self {
             Self::Empty => None,
-            Self::NotANumber { line } | Self::NotMonotone { line } | Self::ZeroPeriod { line } => Some(line),
+            Self::NotANumber { line, .. }
+            | Self::TwoColumns { line, .. }
+            | Self::NotMonotone { line, .. }
+            | Self::ZeroPeriod { line } => Some(line),
+        }
+    }
+
+    /// Says what is wrong with a line that is no timestamp.
+    fn in_line(line: usize, bytes: &[u8]) -> Self {
+        let all = String::from_utf8_lossy(bytes);
+        let mut text: String = all.chars().take(SHOWN_MAX).collect();
+        if text.len() < all.len() {
+            text.push_str("...");
+        }
+        let is_between = |c: char| c.is_ascii_whitespace() || c == ',' || c == ';';
+        let mut columns = all.split(is_between).filter(|column| !column.is_empty());
+        let mut is_number = || columns.next().is_some_and(|column| column.parse::<f64>().is_ok());
+        match is_number() && is_number() && columns.next().is_none() {
+            true => Self::TwoColumns { line, text },
+            false => Self::NotANumber { line, text },
         }
     }
 }
@@ -58,11 +94,19 @@ impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => write!(f, "trace is empty: it needs one millisecond timestamp per line"),
-            Self::NotANumber { line } => {
-                write!(f, "line {line} is not a whole number of milliseconds below 4294967296")
+            Self::NotANumber { line, text } => {
+                write!(f, "line {line}, `{text}`, is not a whole number of milliseconds below 4294967296")
             }
-            Self::NotMonotone { line } => {
-                write!(f, "line {line} is earlier than the line before: timestamps may not decrease")
+            Self::TwoColumns { line, text } => write!(
+                f,
+                "line {line}, `{text}`, has two columns, as files with seconds and Mbit/s have: a trace has one \
+                 number per line, the millisecond at which a packet of 1500 bytes may leave; rates over time are `steps`"
+            ),
+            Self::NotMonotone { line, stamp, before } => {
+                write!(
+                    f,
+                    "line {line}, `{stamp}`, is earlier than the line before, `{before}`: timestamps may not decrease"
+                )
             }
             Self::ZeroPeriod { line } => {
                 write!(f, "line {line} ends the trace at 0 ms: the last timestamp is the period")
@@ -87,7 +131,8 @@ impl Trace {
             .split(|&byte| byte == b'\n')
             .enumerate()
             .map(|(index, line)| {
-                parse_u32(line.trim_ascii()).ok_or(TraceError::NotANumber { line: index + 1 })
+                let line = line.trim_ascii();
+                parse_u32(line).ok_or_else(|| TraceError::in_line(index + 1, line))
             })
             .collect();
         Self::new(stamps?)
@@ -99,7 +144,8 @@ impl Trace {
     /// If the stamps are no trace: as [`Trace::parse`], with the position in `stamps` (from 1) for the line.
     pub fn new(stamps: Vec<u32>) -> Result<Self, TraceError> {
         if let Some(index) = stamps.windows(2).position(|pair| pair[1] < pair[0]) {
-            return Err(TraceError::NotMonotone { line: index + 2 });
+            let (before, stamp) = (stamps[index], stamps[index + 1]);
+            return Err(TraceError::NotMonotone { line: index + 2, stamp, before });
         }
         match stamps.last() {
             None => Err(TraceError::Empty),

@@ -155,18 +155,36 @@ fn what_is_no_trace_is_refused_with_its_line() {
     let refused = |text: &str| Trace::parse(text.as_bytes()).unwrap_err();
     assert_eq!(refused(""), TraceError::Empty);
     assert_eq!(refused(" \n\n"), TraceError::Empty);
-    for (text, line) in
-        [("1\nx\n", 2), ("1\n\n2\n", 2), ("-1\n", 1), ("1.5", 1), ("1\n2 3", 2), ("4294967296", 1)]
-    {
-        assert_eq!(refused(text), TraceError::NotANumber { line }, "{text:?}");
+    for (text, line, shown) in [
+        ("1\nx\n", 2, "x"),
+        ("1\n\n2\n", 2, ""),
+        ("-1\n", 1, "-1"),
+        ("1.5", 1, "1.5"),
+        ("1\n2 3 4", 2, "2 3 4"),
+        ("4294967296", 1, "4294967296"),
+        ("time rate\n", 1, "time rate"),
+    ] {
+        assert_eq!(refused(text), TraceError::NotANumber { line, text: shown.into() }, "{text:?}");
     }
-    assert_eq!(refused("1\n5\n4\n9"), TraceError::NotMonotone { line: 3 });
+    let long = refused(&format!("1\n{}", "x".repeat(2000))).to_string();
+    assert_eq!(
+        long,
+        format!("line 2, `{}...`, is not a whole number of milliseconds below 4294967296", "x".repeat(80))
+    );
+    // Seconds and Mbit/s, as studies of bit rates have links.
+    for text in ["0.0 4.2\n0.5 3.9", "0.0\t4.2", "0,4.2", "0; 4.2"] {
+        let first = text.lines().next().unwrap();
+        assert_eq!(refused(text), TraceError::TwoColumns { line: 1, text: first.into() }, "{text:?}");
+        let said = refused(text).to_string();
+        assert!(said.contains("two columns, as files with seconds and Mbit/s have"), "{said}");
+    }
+    assert_eq!(refused("1\n5\n4\n9"), TraceError::NotMonotone { line: 3, stamp: 4, before: 5 });
     assert_eq!(refused("0\n0\n"), TraceError::ZeroPeriod { line: 2 });
     assert_eq!(refused("7\n3").line(), Some(2));
     assert_eq!(refused("").line(), None);
     assert_eq!(
         refused("7\n3").to_string(),
-        "line 2 is earlier than the line before: timestamps may not decrease"
+        "line 2, `3`, is earlier than the line before, `7`: timestamps may not decrease"
     );
     let tolerated = Trace::parse(b"  1\r\n 2 \r\n\r\n").unwrap();
     assert_eq!(tolerated.stamps(), [1, 2]);
