@@ -8,6 +8,7 @@ mod cards;
 mod page;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +58,27 @@ struct Criterion {
 enum Cell {
     Measured(Worst),
     /// Nothing was measured, for this reason.
-    NotApplicable(String),
+    NotApplicable(Missing),
+}
+
+/// A setting that a case needs and a law has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Missing {
+    law: &'static str,
+    /// Links of the law would need it, not its flows.
+    is_of_links: bool,
+    key: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { law, is_of_links, key } = self;
+        if *is_of_links {
+            write!(f, "links of {law} have no `{key}`")
+        } else {
+            write!(f, "{law} has no `{key}`")
+        }
+    }
 }
 
 impl Cell {
@@ -70,6 +91,8 @@ impl Cell {
 struct Measured<'a> {
     case: &'a Case,
     criteria: Vec<Criterion>,
+    /// Column by column, the reason for which the case does not apply.
+    missing: Vec<Option<Missing>>,
 }
 
 /// Results of all cases that were asked for.
@@ -214,12 +237,12 @@ pub(crate) fn keys(law: &str, is_link: bool) -> Vec<&'static str> {
     keys
 }
 
-/// Returns what to set in a case so that a column's law runs it; `Err`: why it can not.
+/// Returns what to set in a case so that a column's law runs it; `Err`: what the law has not.
 fn settings(
     case: &Case,
     column: &Column,
     disciplines: &BTreeMap<String, toml::Value>,
-) -> Result<Vec<(String, String)>, String> {
+) -> Result<Vec<(String, String)>, Missing> {
     let mut sets = Vec::new();
     for path in &case.own {
         let is_link = path.starts_with("links.");
@@ -227,7 +250,7 @@ fn settings(
         let mut told = case.settings(path);
         let Some(law) = law else {
             if let Some(key) = told.keys().next() {
-                return Err(format!("links of {} have no `{key}`", column.law));
+                return Err(Missing { law: column.law, is_of_links: true, key: key.clone() });
             }
             sets.push((path.clone(), "\"none\"".into()));
             sets.extend(discipline(case, path, column, disciplines));
@@ -235,7 +258,7 @@ fn settings(
         };
         let known = keys(law, is_link);
         if let Some(key) = told.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(format!("{law} has no `{key}`"));
+            return Err(Missing { law, is_of_links: false, key: key.clone() });
         }
         if let Some(off) = column.off.filter(|off| known.contains(off)) {
             told.insert(off.into(), toml::Value::Boolean(false));
@@ -272,8 +295,8 @@ fn discipline(
 /// A case with a column's law, ready to run.
 struct Job<'a> {
     case: &'a Case,
-    /// The case with the column's law; `Err`: why it can not run.
-    scenario: Result<Scenario, String>,
+    /// The case with the column's law; `Err`: what the law has not.
+    scenario: Result<Scenario, Missing>,
 }
 
 impl Job<'_> {
@@ -303,7 +326,7 @@ fn jobs<'a>(
             });
             let scenario = match scenario {
                 Ok(read) => Ok(read.map_err(Failure::Scenario)?),
-                Err(why) => Err(why),
+                Err(missing) => Err(missing),
             };
             jobs.push(Job { case, scenario });
         }
@@ -330,31 +353,20 @@ fn measure<'a>(
     let cases = sections.iter().flat_map(|section| &section.cases);
     let judged = cases.map(|case| {
         let of_case: Vec<_> = seen.by_ref().take(columns.len()).collect();
-        Measured { case, criteria: criteria(&of_case) }
+        let missing = of_case.iter().map(|(job, _)| job.scenario.as_ref().err().cloned());
+        Measured { case, missing: missing.collect(), criteria: criteria(case, &of_case) }
     });
     Ok((judged.collect(), clock.wall()))
 }
 
-/// The bounds of a case, of what was seen of it with each law.
-fn criteria(of_case: &[(&Job<'_>, Vec<Observation>)]) -> Vec<Criterion> {
-    let Some(scenario) = of_case.iter().find_map(|(job, _)| job.scenario.as_ref().ok()) else {
-        return Vec::new();
-    };
+/// Returns the bounds of a case, with the results of each law.
+fn criteria(case: &Case, of_case: &[(&Job<'_>, Vec<Observation>)]) -> Vec<Criterion> {
     let mut criteria = Vec::new();
-    for (place, claim) in scenario.claims().iter().enumerate() {
-        let worst: Vec<Result<Vec<Worst>, &String>> = of_case
-            .iter()
-            .map(|(job, seen)| job.scenario.as_ref().map(|scenario| scenario.claims()[place].worst(seen)))
-            .collect();
-        let limits = worst.iter().flatten().map(Vec::len).max().unwrap_or(0);
-        for limit in 0..limits {
-            let cell = |worst: &Result<Vec<Worst>, &String>| match worst {
-                Ok(worst) => Cell::Measured(worst[limit]),
-                Err(why) => Cell::NotApplicable((*why).clone()),
-            };
-            let Some(Worst { bound, is_least, .. }) = worst.iter().flatten().map(|worst| worst[limit]).next()
-            else {
-                continue;
+    for (place, claim) in case.scenario.claims().iter().enumerate() {
+        for (limit, Worst { bound, is_least, .. }) in claim.worst(&[]).into_iter().enumerate() {
+            let cell = |(job, seen): &(&Job<'_>, Vec<Observation>)| match &job.scenario {
+                Ok(scenario) => Cell::Measured(scenario.claims()[place].worst(seen)[limit]),
+                Err(missing) => Cell::NotApplicable(missing.clone()),
             };
             criteria.push(Criterion {
                 that: claim.that().into(),
@@ -362,7 +374,7 @@ fn criteria(of_case: &[(&Job<'_>, Vec<Observation>)]) -> Vec<Criterion> {
                 source: claim.source().unwrap_or_default().into(),
                 bound,
                 is_least,
-                cells: worst.iter().map(cell).collect(),
+                cells: of_case.iter().map(cell).collect(),
             });
         }
     }

@@ -56,6 +56,8 @@ pub(super) struct Case {
     /// Paths that run the law in question.
     pub(super) own: Vec<String>,
     pub(super) is_quick: bool,
+    /// The case with its own laws.
+    pub(super) scenario: Scenario,
     written: toml::Table,
 }
 
@@ -64,9 +66,10 @@ impl Case {
         let traces = TRACES.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
         let files = Files::Given(std::sync::Arc::new(traces));
         let scenario = Scenario::parse_with(&format!("{name}.toml"), text, files, &[], None);
-        let (title, own, is_quick) = super::told(scenario.map_err(Failure::Scenario)?.figure());
+        let scenario = scenario.map_err(Failure::Scenario)?;
+        let (title, own, is_quick) = super::told(scenario.figure());
         let written = text.parse().map_err(|error: toml::de::Error| wrong(name, &error))?;
-        Ok(Self { name: name.into(), title, text, own, is_quick, written })
+        Ok(Self { name: name.into(), title, text, own, is_quick, scenario, written })
     }
 
     /// The value that the case writes at a path.

@@ -6,7 +6,7 @@ use congestlab_scenario::number::significant;
 use congestlab_scenario::report::{begin, end, escape};
 use serde_json::{Value, json};
 
-use super::{Card, Cell, Column, Criterion, Measured};
+use super::{Card, Cell, Column, Criterion, Measured, Missing};
 use crate::table::{NOTHING, Table};
 
 /// A bound as people write it.
@@ -26,8 +26,9 @@ fn number(cell: &Cell) -> String {
 fn verdict(cell: &Cell) -> String {
     match cell {
         cell if cell.is_met() => "met".into(),
-        Cell::Measured(worst) => match worst.short_by() {
-            Some(short) => format!("short by {}", significant(short)),
+        Cell::Measured(worst) => match worst.short_by().map(significant) {
+            Some(far) if worst.is_least => format!("short by {far}"),
+            Some(far) => format!("{far} above the bound"),
             None => "nothing to measure".into(),
         },
         Cell::NotApplicable(_) => "not applicable".into(),
@@ -43,6 +44,33 @@ fn summary(card: &Card<'_>) -> String {
     )
 }
 
+/// Columns that a case applies to.
+fn columns<'a>(card: &'a Card<'_>, case: &'a Measured<'_>) -> impl Iterator<Item = (usize, &'a Column)> {
+    let applies = |(place, _): &(usize, &Column)| case.missing[*place].is_none();
+    card.columns.iter().enumerate().filter(applies)
+}
+
+/// The laws next to the one in question that a case does not apply to, and why, in one line; empty: there are none.
+fn left_out(card: &Card<'_>, case: &Measured<'_>) -> String {
+    let mut kinds: Vec<(&Missing, Vec<&str>)> = Vec::new();
+    for (column, missing) in card.columns.iter().zip(&case.missing) {
+        let Some(missing) = missing else { continue };
+        let is_same = |(kind, _): &&mut (&Missing, _)| {
+            (kind.is_of_links, &kind.key) == (missing.is_of_links, &missing.key)
+        };
+        match kinds.iter_mut().find(is_same) {
+            Some((_, laws)) => laws.push(&column.label),
+            None => kinds.push((missing, vec![&column.label])),
+        }
+    }
+    let of = |(Missing { is_of_links, key, .. }, laws): &(&Missing, Vec<&str>)| {
+        let they = if *is_of_links { "their links" } else { "they" };
+        format!("to {}: {they} have no `{key}`", laws.join(", "))
+    };
+    let kinds: Vec<String> = kinds.iter().map(of).collect();
+    if kinds.is_empty() { String::new() } else { format!("does not apply {}", kinds.join("; ")) }
+}
+
 /// The card for a terminal.
 pub(super) fn describe(card: &Card<'_>) -> String {
     let mut text = String::new();
@@ -51,19 +79,27 @@ pub(super) fn describe(card: &Card<'_>) -> String {
         if let Some(why) = &section.unmeasured {
             let _ = writeln!(text, "  not measured: {why}");
         }
-        for Measured { case, criteria } in cases {
+        for of_case in cases {
+            let Measured { case, criteria, missing } = of_case;
+            if let Some(Some(missing)) = missing.first() {
+                let _ = writeln!(text, "  {}: {}: does not apply, {missing}", case.name, case.title);
+                continue;
+            }
             let _ = writeln!(text, "  {}: {}", case.name, case.title);
             let mut heading = vec![String::new(), "bound".into()];
-            let mut columns = card.columns.iter().map(|column| column.label.clone());
-            heading.extend(columns.next());
+            let mut labels = columns(card, of_case).map(|(_, column)| column.label.clone());
+            heading.extend(labels.next());
             heading.push("verdict".into());
-            heading.extend(columns);
+            heading.extend(labels);
             let mut table = Table::with_heading(heading);
             for criterion in criteria {
-                table.row(row(criterion));
+                table.row(row(criterion, columns(card, of_case)));
             }
-            for line in table.render().lines() {
-                let _ = writeln!(text, "  {line}");
+            for line in table.render().lines().chain(Some(left_out(card, of_case).as_str())) {
+                let indent = if line.starts_with(' ') { "  " } else { "    " };
+                if !line.is_empty() {
+                    let _ = writeln!(text, "{indent}{line}");
+                }
             }
         }
         text.push('\n');
@@ -72,7 +108,7 @@ pub(super) fn describe(card: &Card<'_>) -> String {
     if !parts.is_empty() {
         let _ = write!(text, "What each part buys and costs:\n{}\n", parts_table(card, &parts));
     }
-    let _ = writeln!(text, "{}. * misses the bound, {NOTHING} does not apply", summary(card));
+    let _ = writeln!(text, "{}. * misses the bound", summary(card));
     text
 }
 
@@ -89,7 +125,7 @@ fn parts<'a>(card: &'a Card<'_>) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     for (column, _) in card.columns.iter().enumerate().filter(|(_, column)| column.off.is_some()) {
         for is_bought in [true, false] {
-            for Measured { case, criteria } in card.sections.iter().flat_map(|(_, cases)| cases) {
+            for Measured { case, criteria, .. } in card.sections.iter().flat_map(|(_, cases)| cases) {
                 let differs = criteria.iter().filter(|criterion| {
                     let short = |column: usize| match &criterion.cells[column] {
                         Cell::Measured(worst) => worst.short_by(),
@@ -133,13 +169,13 @@ fn parts_table(card: &Card<'_>, parts: &[Part<'_>]) -> String {
     table.render()
 }
 
-fn row(criterion: &Criterion) -> Vec<String> {
+fn row<'a>(criterion: &Criterion, columns: impl Iterator<Item = (usize, &'a Column)>) -> Vec<String> {
     let mark = |cell: &Cell| {
         let misses = matches!(cell, Cell::Measured(_)) && !cell.is_met();
         format!("{}{}", number(cell), if misses { "*" } else { " " })
     };
     let mut row = vec![criterion.that.clone(), bound(criterion)];
-    let mut cells = criterion.cells.iter();
+    let mut cells = columns.map(|(place, _)| &criterion.cells[place]);
     if let Some(first) = cells.next() {
         row.extend([number(first), verdict(first)]);
     }
@@ -152,7 +188,7 @@ pub(super) fn to_json(card: &Card<'_>) -> Value {
     let cell = |(column, cell): (&Column, &Cell)| {
         let (value, short, why) = match cell {
             Cell::Measured(worst) => (worst.value, worst.short_by(), None),
-            Cell::NotApplicable(why) => (None, None, Some(why)),
+            Cell::NotApplicable(missing) => (None, None, Some(missing.to_string())),
         };
         json!({ "of": column.label, "value": value, "verdict": verdict(cell), "short_by": short, "why": why })
     };
@@ -164,7 +200,7 @@ pub(super) fn to_json(card: &Card<'_>) -> Value {
             "laws": cells,
         })
     };
-    let case = |Measured { case, criteria }: &Measured<'_>| {
+    let case = |Measured { case, criteria, .. }: &Measured<'_>| {
         let criteria: Value = criteria.iter().map(criterion).collect();
         json!({ "case": case.name, "title": case.title, "criteria": criteria })
     };
@@ -200,19 +236,24 @@ pub(super) fn html(card: &Card<'_>) -> String {
         if let Some(why) = &section.unmeasured {
             let _ = writeln!(html, "<p>Not measured: {}.</p>", escape(why));
         }
-        for Measured { case, criteria } in cases {
-            of_case(&mut html, card, case, criteria);
+        for case in cases {
+            of_case(&mut html, card, case);
         }
         html.push_str("</section>\n");
     }
     html + "</main>\n" + &end()
 }
 
-fn of_case(html: &mut String, card: &Card<'_>, case: &super::Case, criteria: &[Criterion]) {
+fn of_case(html: &mut String, card: &Card<'_>, of_case: &Measured<'_>) {
+    let Measured { case, criteria, missing } = of_case;
     let _ = writeln!(html, "<h3>{}: {}</h3>", escape(&case.name), escape(&case.title));
+    if let Some(Some(missing)) = missing.first() {
+        let _ = writeln!(html, "<p>Does not apply: {}.</p>", escape(&missing.to_string()));
+        return;
+    }
     html.push_str("<div class=\"text\"><table class=\"claims\">\n<tr><th scope=\"col\">criterion</th>");
     html.push_str("<th scope=\"col\">bound</th>");
-    for (place, column) in card.columns.iter().enumerate() {
+    for (place, column) in columns(card, of_case) {
         let _ = write!(html, "<th scope=\"col\">{}</th>", escape(&column.label));
         if place == 0 {
             html.push_str("<th scope=\"col\">verdict</th>");
@@ -230,22 +271,19 @@ fn of_case(html: &mut String, card: &Card<'_>, case: &super::Case, criteria: &[C
             escape(&criterion.that),
             escape(&bound(criterion))
         );
-        for (place, cell) in criterion.cells.iter().enumerate() {
-            let class = match cell {
-                Cell::NotApplicable(_) => "",
-                cell if cell.is_met() => " class=\"holds\"",
-                Cell::Measured(_) => " class=\"fails\"",
-            };
-            let why = match cell {
-                Cell::NotApplicable(why) => format!(" title=\"{}\"", escape(why)),
-                Cell::Measured(_) => String::new(),
-            };
-            let _ = write!(html, "<td{class}{why}>{}</td>", escape(&number(cell)));
+        for (place, _) in columns(card, of_case) {
+            let cell = &criterion.cells[place];
+            let class = if cell.is_met() { "holds" } else { "fails" };
+            let _ = write!(html, "<td class=\"{class}\">{}</td>", escape(&number(cell)));
             if place == 0 {
-                let _ = write!(html, "<td{class}>{}</td>", escape(&verdict(cell)));
+                let _ = write!(html, "<td class=\"{class}\">{}</td>", escape(&verdict(cell)));
             }
         }
         html.push_str("</tr>\n");
     }
     html.push_str("</table></div>\n");
+    let left_out = left_out(card, of_case);
+    if !left_out.is_empty() {
+        let _ = writeln!(html, "<p>The case {}.</p>", escape(&left_out));
+    }
 }

@@ -57,10 +57,28 @@ fn a_card_says_what_is_met_what_is_short_and_what_does_not_apply() {
         [&card["met"], &card["missed"], &card["not_applicable"]].map(|number| number.as_u64().unwrap());
     assert_eq!(numbers, [2, 2, 3], "{card}");
     let text = lab.run(&arguments[..8]).stdout();
+    // A case that does not apply is one line. An upper bound is exceeded, and nothing is short of it.
+    let line = "\n  capacity: links that are told -5, 0, +2.5 and +10 % of what they carry: does not apply, links of cubic \
+                have no `capacity`\n";
+    for says in [line, " above the bound", "cubic meets 2"] {
+        assert!(text.contains(says), "no {says} in\n{text}");
+    }
+    let has = |word: &str| text.split_whitespace().any(|one| one == word);
+    assert!(!has("-") && !has("short"), "{text}");
+    // Laws next to it that a case does not apply to have no column.
+    let arguments = ["acceptance", "xcp", "--only", "capacity", "--beside", "cubic", "--beside", "sack"];
+    let page = lab.path("card.html");
+    let text = lab.run(&[&arguments[..], &["--html", "card.html"]].concat()).exits(0).stdout();
+    assert!(text.contains("    does not apply to cubic, sack: their links have no `capacity`\n"), "{text}");
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["bound", "xcp", "verdict"])), "{text}");
+    let page = fs::read_to_string(page).unwrap();
     assert!(
-        text.contains("short by") && text.contains("not applicable") && text.contains("cubic meets 2"),
-        "{text}"
+        page.contains("<p>The case does not apply to cubic, sack: their links have no `capacity`.</p>"),
+        "{page}"
     );
+    // A case that applies to none of the laws is still counted.
+    let none = lab.run(&["acceptance", "cubic", "--only", "capacity", "--beside", "sack"]).exits(0).stdout();
+    assert!(none.contains("cubic meets 0 bounds of 3, misses 0, and 3 do not apply"), "{none}");
     lab.run(&["acceptance", "cubic", "--only", "fairness", "--beside", "xcp", "--check"]).exits(3);
     lab.run(&["acceptance", "xcp", "--only", "fairness", "--beside", "xcp", "--check"]).exits(0);
 }
