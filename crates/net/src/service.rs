@@ -120,8 +120,8 @@ impl Service {
         Rate(self.rate_at(t).0 / 8)
     }
 
-    /// Returns the integral of the rate over `from..to`, in 10^-12 bit: what utilisation divides by. For a trace,
-    /// its mean rate times the span (docs/design/contract.md 2).
+    /// Returns the capacity that the link offers after `from` and up to `to`, in 10^-12 bit. Utilisation divides by it. A rate
+    /// offers its integral, a trace the opportunities in that time.
     pub fn work(&self, from: Picos, to: Picos) -> u128 {
         let span = u128::from(to.saturating_sub(from));
         match self {
@@ -133,16 +133,39 @@ impl Service {
                     u128::from(rate.0) * u128::from(part)
                 })
                 .sum(),
-            Self::Trace(trace) => {
-                let period = u128::from(trace.period());
-                let per_period = u128::from(trace.bits_per_period()) * u128::from(PS_PER_S);
-                // Whole periods apart, so that the product stays within 128 bits.
-                span / period * per_period + span % period * per_period / period
-            }
+            Self::Trace(trace) if from < to => u128::from(trace.offered(from, to)) * 8 * u128::from(PS_PER_S),
+            Self::Trace(_) => 0,
         }
     }
 
-    /// Returns the mean rate over `from..to`, rounded down; the rate at `from` if the span is empty.
+    /// Returns when the link has offered the capacity of `bytes` since `from`: the end of their transmission if nothing else
+    /// is sent. [`NEVER`] if that is beyond all times.
+    pub fn end(&self, from: Picos, bytes: u64) -> Picos {
+        let mut work = u128::from(bytes) * 8 * u128::from(PS_PER_S);
+        let after = |begin: Picos, work: u128, rate: BitRate| {
+            let span = work.div_ceil(u128::from(rate.0));
+            begin.saturating_add(Picos::try_from(span).unwrap_or(NEVER))
+        };
+        match self {
+            Self::Fixed(rate) => after(from, work, *rate),
+            Self::Steps(steps) => {
+                let (mut begin, mut position) = (from, steps.position(from));
+                loop {
+                    let (rate, end) = (steps.0[position].1, steps.end(position));
+                    let until_step = u128::from(rate.0) * u128::from(end - begin);
+                    if end == NEVER || until_step >= work {
+                        return after(begin, work, rate);
+                    }
+                    work -= until_step;
+                    (begin, position) = (end, position + 1);
+                }
+            }
+            Self::Trace(_) if bytes == 0 => from,
+            Self::Trace(trace) => trace.nth_after(from, bytes.div_ceil(OPPORTUNITY.into())),
+        }
+    }
+
+    /// Returns the mean rate after `from` and up to `to`, rounded down; the rate at `from` if the span is empty.
     pub fn mean_rate(&self, from: Picos, to: Picos) -> BitRate {
         match to.saturating_sub(from) {
             0 => self.rate_at(from),

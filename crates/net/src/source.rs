@@ -21,6 +21,9 @@ pub struct SourceConfig {
     pub pattern: Pattern,
 }
 
+/// Bytes of the headers of a datagram: IP 20, UDP 8.
+const HEADERS: u16 = 28;
+
 /// Pattern of sending over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
@@ -42,6 +45,11 @@ impl SourceConfig {
     /// How long a packet takes at the rate, in 10^-9 bit of it.
     fn work(&self) -> u128 {
         u128::from(self.segment) * u128::from(WORK_PER_BYTE)
+    }
+
+    /// Returns the payload of a datagram as a share of its IP packet.
+    pub fn payload_share(&self) -> f64 {
+        f64::from(self.segment.saturating_sub(HEADERS)) / f64::from(self.segment)
     }
 
     /// Returns the most packets that the source sends in so long a time. Random spans can be more and longer, but are

@@ -206,6 +206,16 @@ impl Trace {
         (self.count(to) - self.count(from)) * u64::from(OPPORTUNITY)
     }
 
+    /// Returns the time of opportunity number `count`, from 1, of those after `from`.
+    pub(crate) fn nth_after(&self, from: Picos, count: u64) -> Picos {
+        let (base, first) = self.first_after(from);
+        let (place, length) = (first as u64 + count.saturating_sub(1), self.stamps.len() as u64);
+        self.at(
+            base.saturating_add((place / length).saturating_mul(self.period())),
+            (place % length) as usize,
+        )
+    }
+
     /// Returns the first opportunity after `t`, as the beginning of its period and its index there.
     pub(crate) fn first_after(&self, t: Picos) -> (Picos, usize) {
         let period = self.period();

@@ -138,16 +138,57 @@ fn small_packets_share_an_opportunity_and_a_large_one_takes_several() {
 }
 
 #[test]
-fn a_trace_counts_as_its_mean_rate() {
+fn a_trace_offers_its_opportunities() {
     let trace = Trace::parse(b"0\n1\n3\n3\n7\n").unwrap();
     assert_eq!((trace.period(), trace.bits_per_period()), (7 * MS, 60_000));
     let service = Service::Trace(trace);
     // 5 times 12 kbit in 7 ms.
     assert_eq!(service.rate_at(0), BitRate(60_000_000 / 7));
-    assert_eq!(service.work(0, 7 * MS), work(7500));
+    // The opportunity at 0 ends before any packet can begin; that at 7 ms is followed by that at 0 of the next period.
+    assert_eq!(service.work(0, 7 * MS), work(4 * 1500 + 1500));
     assert_eq!(service.work(3 * MS, 3 * MS + 7_000_000 * MS), work(7_500_000_000));
-    assert_eq!(service.work(0, MS), work(7500) / 7);
+    assert_eq!(service.work(0, MS), work(1500));
+    assert_eq!(service.work(MS, 3 * MS - 1), 0);
+    assert_eq!(service.work(MS, 3 * MS), work(3000));
+    assert_eq!(service.work(3 * MS, MS), 0);
+    assert_eq!(service.mean_rate(3 * MS, 6 * MS), BitRate(0));
     assert_eq!(service.shortest(1500), 0);
+}
+
+/// The end of a transmission is the first instant by which the link has offered its bytes.
+#[test]
+fn a_transmission_ends_once_its_bytes_were_offered() {
+    for seed in 0..300 {
+        let mut draw = Stream::named(seed, "test");
+        let service = match seed % 3 {
+            0 => Service::Fixed(BitRate(1 + draw.below(1_000_000_000))),
+            1 => {
+                let mut at = 0;
+                let step = |_| {
+                    let begin = at;
+                    at += 1 + draw.below(30 * MS);
+                    (begin, BitRate(1 + draw.below(100_000_000)))
+                };
+                Service::Steps(Steps::new((0..5).map(step).collect()).unwrap())
+            }
+            _ => {
+                let mut stamps: Vec<u32> = (0..=draw.below(30)).map(|_| draw.below(100) as u32).collect();
+                stamps.sort_unstable();
+                stamps.push(100);
+                Service::Trace(Trace::new(stamps).unwrap())
+            }
+        };
+        for _ in 0..20 {
+            let (from, bytes) = (draw.below(500 * MS), 1 + draw.below(100_000));
+            let end = service.end(from, bytes);
+            let (until, before) = (service.work(from, end), service.work(from, end - 1));
+            assert!(
+                until >= work(bytes) && before < work(bytes),
+                "seed {seed}: {bytes} B from {from} to {end}"
+            );
+        }
+        assert_eq!(service.end(5 * MS, 0), 5 * MS);
+    }
 }
 
 #[test]

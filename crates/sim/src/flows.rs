@@ -5,12 +5,13 @@ use std::sync::Arc;
 use congestlab_core::units::{Duration, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::random::Stream;
+use congestlab_net::service::Service;
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp::{self, Advertise, App};
 
 use crate::headers;
 use crate::hosts::{Crowd, Host as _, SenderEnd};
-use crate::model::{DeviceKind, Group, GroupKind, Model};
+use crate::model::{DeviceKind, Group, GroupKind, Model, Pipe};
 use crate::network::{measured, segments_of, spans_of, starts_of, stream_of};
 use crate::outcome::{FlowOutcome, FlowOutcomes};
 use crate::station::Sink;
@@ -116,33 +117,70 @@ pub fn is_fleeting(model: &Model, group: &Group) -> bool {
         && group.path.iter().chain(&group.back).all(keeps_order)
 }
 
-/// Needs of the results of a group's flows beside what was counted.
+/// Facts about a group's paths that the results of its flows need beside their counts.
 struct Terms {
     /// Time that was simulated.
     duration: Picos,
-    /// The least time for any bytes over a group's path, s, and the rate of its slowest hop; `None` without a path.
-    ideal: Option<(f64, f64)>,
+    /// Paths of the group, in the order in which they come into force.
+    ways: Vec<Way>,
 }
 
 impl Terms {
     /// The model is that of the time that was simulated.
     fn new(model: &Model, group: &Group) -> Self {
-        Self { duration: model.duration, ideal: ideal(model, group) }
+        let froms = std::iter::once(0).chain(group.switches.iter().map(|switch| switch.at));
+        let ways =
+            froms.zip(group.paths()).map(|(from, (path, back))| Way::new(model, group, from, path, back));
+        Self { duration: model.duration, ways: ways.collect() }
+    }
+
+    /// Returns the least time, ps, in which a flow that runs from `start` to `end` could bring so many bytes to its receiver
+    /// and hear of it. Of several paths in force meanwhile the fastest counts.
+    fn least(&self, bytes: u64, start: Picos, end: Picos) -> Option<Picos> {
+        let until = |place: usize| self.ways.get(place + 1).map_or(Picos::MAX, |next| next.from);
+        let in_force = (0..).zip(&self.ways).filter(|&(place, way)| way.from < end && start < until(place));
+        in_force.filter_map(|(_, way)| way.least(bytes, start)).min()
     }
 }
 
-/// A round trip of a group without queues, and the rate of its slowest hop, each by its mean over the run.
-fn ideal(model: &Model, group: &Group) -> Option<(f64, f64)> {
-    let both = group.path.iter().chain(&group.back).map(|&link| &model.links[link as usize].port);
-    let pipes = || [group.access, group.exit].into_iter().flatten();
-    let delay: f64 = both.map(|port| seconds(port.delay)).sum::<f64>()
-        + pipes().map(|pipe| 2.0 * seconds(pipe.delay)).sum::<f64>();
-    let mean = |&link: &u32| {
-        let work = model.links[link as usize].port.service.work(0, model.duration) as f64;
-        work / model.duration.max(1) as f64
-    };
-    let rates = group.path.iter().map(mean).chain(pipes().map(|pipe| pipe.rate.0 as f64));
-    rates.reduce(f64::min).filter(|rate| *rate > 0.0).map(|slowest| (delay, slowest))
+/// A path of a group.
+struct Way {
+    /// Time from which it is in force, ps.
+    from: Picos,
+    /// Round trip without queues and without transmission, ps.
+    delay: Picos,
+    /// Hops of data: propagation before the hop, ps, and the hop's capacity.
+    hops: Vec<(Picos, Service)>,
+}
+
+impl Way {
+    fn new(model: &Model, group: &Group, from: Picos, path: &[u32], back: &[u32]) -> Self {
+        let port = |&link: &u32| &model.links[link as usize].port;
+        let pipe = |pipe: Pipe| (pipe.delay, Service::Fixed(pipe.rate));
+        let links = path.iter().map(port).map(|port| (port.delay, port.service.clone()));
+        let hops = group.access.map(pipe).into_iter().chain(links).chain(group.exit.map(pipe));
+        let mut passed: Picos = 0;
+        let hops = hops.map(|(delay, service)| {
+            let before = passed;
+            passed = passed.saturating_add(delay);
+            (before, service)
+        });
+        let hops = hops.collect();
+        let pipes = [group.access, group.exit].into_iter().flatten().map(|pipe| pipe.delay);
+        let delay = back.iter().map(|link| port(link).delay).chain(pipes).fold(passed, Picos::saturating_add);
+        Self { from, delay, hops }
+    }
+
+    /// The slowest hop decides, by its capacity from the time on at which the first byte can be there. `None` without a hop,
+    /// or beyond all times.
+    fn least(&self, bytes: u64, start: Picos) -> Option<Picos> {
+        let over_hop = |(before, service): &(Picos, Service)| {
+            let there = start.saturating_add(*before);
+            service.end(there, bytes).saturating_sub(there)
+        };
+        let slowest = self.hops.iter().map(over_hop).max()?;
+        Some(self.delay.saturating_add(slowest)).filter(|&least| 0 < least && least < Picos::MAX)
+    }
 }
 
 /// Picoseconds as seconds.
@@ -219,8 +257,9 @@ fn connection(
     };
     // A flow that was stopped has sent less.
     let size = if group.stop == Time::NEVER { size() } else { None };
-    // The least time in which the flow could bring so many bytes to their receiver and hear of it.
-    let least = size.zip(terms.ideal).map(|(bytes, (delay, slowest))| delay + bytes as f64 * 8.0 / slowest);
+    let picos = |time: Time| time.0.saturating_mul(PS_PER_NS);
+    let least = size.zip(sent.completion);
+    let least = least.and_then(|(bytes, done)| terms.least(bytes, picos(start), picos(done)));
     let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
     // docs/design/contract.md 5.
     let headers = u64::from(40 + config.law.needs().header_bytes);
@@ -234,6 +273,7 @@ fn connection(
         throughput_bps: rate(sent.measured_bytes, measure.from, end),
         sent_packets: sent.measured.sent_packets,
         received_packets: received.measured.received_packets,
+        arrived_bytes: received.measured.arrived_bytes,
         delivered_bytes: received.measured.delivered_bytes,
         retransmits: sent.measured.retransmits,
         spurious_retransmits: received.measured.spurious_retransmits,
@@ -248,9 +288,10 @@ fn connection(
         stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
         completion_s: completion,
         size_bytes: size,
-        slowdown: completion.zip(least).map(|(completion, least)| completion / least),
+        slowdown: completion.zip(least).map(|(completion, least)| completion / seconds(least)),
         sent_packets_total: sent.total.sent_packets,
         received_packets_total: received.total.received_packets,
+        arrived_bytes_total: received.total.arrived_bytes,
         delivered_bytes_total: received.total.delivered_bytes,
         retransmits_total: sent.total.retransmits,
         spurious_retransmits_total: received.total.spurious_retransmits,
@@ -291,17 +332,18 @@ fn datagrams(
     let goodput = rate(sink.measured_bytes, measure.from, measure.to);
     FlowOutcome {
         goodput_bps: goodput,
-        payload_bps: goodput
-            .map(|g| g * f64::from(config.segment.saturating_sub(40)) / f64::from(config.segment)),
+        payload_bps: goodput.map(|goodput| goodput * config.payload_share()),
         throughput_bps: rate(sent.measured_bytes, measure.from, measure.to),
         sent_packets: sent.sent_packets - sent.early_packets,
         received_packets: sink.received_packets - sink.early.0,
+        arrived_bytes: sink.delivered_bytes - sink.early.1,
         delivered_bytes: sink.delivered_bytes - sink.early.1,
         idle_max_s: idle(sent.measured_idle_max),
         start_s: start.0 as f64 / 1e9,
         stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
         sent_packets_total: sent.sent_packets,
         received_packets_total: sink.received_packets,
+        arrived_bytes_total: sink.delivered_bytes,
         delivered_bytes_total: sink.delivered_bytes,
         idle_max_s_total: idle(sent.idle_max),
         ..FlowOutcome::default()

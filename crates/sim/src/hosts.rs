@@ -543,10 +543,15 @@ impl Host for tcp::Receiver {
 
     fn of_brief(brief: &BriefReceiver, config: &tcp::Config) -> ReceiverStats {
         let received_packets = u64::from(brief.received_packets);
-        let delivered_bytes = config.bytes_of(received_packets).0;
-        let total = ReceiverCounts { received_packets, delivered_bytes, spurious_retransmits: 0 };
+        let bytes = config.bytes_of(received_packets).0;
+        let total = ReceiverCounts {
+            received_packets,
+            arrived_bytes: bytes,
+            delivered_bytes: bytes,
+            spurious_retransmits: 0,
+        };
         let measured = if brief.is_measured { total } else { ReceiverCounts::default() };
-        ReceiverStats { total, measured, measured_bytes: measured.delivered_bytes }
+        ReceiverStats { total, measured, measured_bytes: measured.arrived_bytes }
     }
 }
 

@@ -161,9 +161,9 @@ impl Serialize for DropsByReason {
 /// that end in `_total` are of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FlowOutcome {
-    /// Rate of delivery to the application, in order, with the headers of the packets.
+    /// Rate at which bytes arrived for the first time, in any order, with the headers of their packets.
     pub goodput_bps: Option<f64>,
-    /// Rate of delivery to the application, in order, without headers.
+    /// The same rate without the headers of IP, TCP or UDP, and of the law.
     pub payload_bps: Option<f64>,
     /// Rate of sending, with retransmissions and headers.
     pub throughput_bps: Option<f64>,
@@ -171,6 +171,8 @@ pub struct FlowOutcome {
     pub sent_packets: u64,
     /// Data packets that arrived at the receiver, duplicates included.
     pub received_packets: u64,
+    /// Bytes that arrived for the first time, in any order, with headers.
+    pub arrived_bytes: u64,
     /// Bytes delivered to the application in order, with headers.
     pub delivered_bytes: u64,
     /// Data packets sent again.
@@ -205,6 +207,8 @@ pub struct FlowOutcome {
     pub sent_packets_total: u64,
     /// Data packets that arrived at the receiver, duplicates included, in the whole run.
     pub received_packets_total: u64,
+    /// Bytes that arrived for the first time, in any order, with headers, in the whole run.
+    pub arrived_bytes_total: u64,
     /// Bytes delivered to the application in order, with headers, in the whole run.
     pub delivered_bytes_total: u64,
     /// Data packets sent again, in the whole run.

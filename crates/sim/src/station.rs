@@ -135,7 +135,7 @@ impl Endpoint for tcp::Receiver {
         seconds: f64,
         mut put: impl FnMut(&'static str, f64),
     ) {
-        put("goodput_bps", bin_rate(self.stats(config).total.delivered_bytes, last, seconds));
+        put("goodput_bps", bin_rate(self.stats(config).total.arrived_bytes, last, seconds));
     }
 }
 
@@ -213,9 +213,9 @@ impl Endpoint for Sink {
         let size = u64::from(packet.size);
         self.received_packets += 1;
         self.delivered_bytes += size;
-        if self.measure.from <= now && now < self.measure.to {
+        if !self.measure.is_outside(now) {
             self.measured_bytes += size;
-        } else if now < self.measure.from {
+        } else if now <= self.measure.from {
             self.early = (self.received_packets, self.delivered_bytes);
         }
     }

@@ -207,16 +207,20 @@ fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Optio
     let of_data = |at: usize| Some(((number(at)? - f64::from(ACK)).max(0.0) * part) as u64);
     let but_the_syn = |at: usize| Some((number(at)? - 1.0).max(0.0) as u64);
     let (delivered, sent) = (of_data(4)?, but_the_syn(5)?);
+    // Its sink counts what it delivers in order alone.
+    let measured_bytes = delivered.saturating_sub(of_data(11)?);
     let (retransmits, timeouts, longest) = (number(6)? as u64, number(7)? as u64, number(10)?);
     Some(FlowOutcome {
         goodput_bps: rate(number(2)?),
         throughput_bps: rate(number(3)?),
-        delivered_bytes: delivered.saturating_sub(of_data(11)?),
+        arrived_bytes: measured_bytes,
+        delivered_bytes: measured_bytes,
         sent_packets: sent.saturating_sub(but_the_syn(12)?),
         retransmits: retransmits.saturating_sub(number(13)? as u64),
         timeouts: timeouts.saturating_sub(number(14)? as u64),
         cwnd_mean_packets: number(9).filter(|mean| *mean >= 0.0),
         cwnd_max_packets: Some(longest),
+        arrived_bytes_total: delivered,
         delivered_bytes_total: delivered,
         sent_packets_total: sent,
         retransmits_total: retransmits,

@@ -130,11 +130,13 @@ const OF_LINKS: [&str; 12] = [
     "queue_max_packets_total",
     "queue_end_packets",
 ];
-const OF_FLOWS: [&str; 17] = [
+const OF_FLOWS: [&str; 19] = [
     "goodput_bps",
     "throughput_bps",
     "sent_packets",
     "sent_packets_total",
+    "arrived_bytes",
+    "arrived_bytes_total",
     "delivered_bytes",
     "delivered_bytes_total",
     "retransmits",

@@ -286,17 +286,24 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
     let cwnd_max =
         |from| windows().filter(|&(at, _)| at > from || from == 0).map(|(_, cwnd)| cwnd).reduce(f64::max);
     let all_delivered = points.last().map_or(0.0, |point| point.delivered as f64);
+    // The kernel counts what it delivers in order alone.
+    let all_bytes = (all_delivered * scale).round() as u64;
+    let measured_bytes = ((all_delivered - delivered(from)) * scale).round() as u64;
     let (all, before) = (&history.counts, &history.before);
     // The last look before the measurement, too: what was idle then may end in it.
     let measured = &points[points.partition_point(|point| point.at < from).saturating_sub(1)..];
-    let is_tcp = matches!(group.kind, GroupKind::Tcp(_));
+    let share = match &group.kind {
+        GroupKind::Tcp(_) => 1.0,
+        GroupKind::Source(config) => config.payload_share(),
+    };
     FlowOutcome {
         goodput_bps: payload.map(|rate| rate * scale),
-        payload_bps: payload.map(|rate| if is_tcp { rate } else { rate * datagram_share(&group.kind) }),
+        payload_bps: payload.map(|rate| rate * share),
         throughput_bps: rate((sent(to) - sent(from)) * scale, to - from),
         sent_packets: all.packets[0].saturating_sub(before.packets[0]),
         received_packets: all.packets[1].saturating_sub(before.packets[1]),
-        delivered_bytes: ((all_delivered - delivered(from)) * scale).round() as u64,
+        arrived_bytes: measured_bytes,
+        delivered_bytes: measured_bytes,
         retransmits: all.retransmits.saturating_sub(before.retransmits),
         spurious_retransmits: all.spurious_retransmits.saturating_sub(before.spurious_retransmits),
         timeouts: all.timeouts.saturating_sub(before.timeouts),
@@ -311,7 +318,8 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
         completion_s: history.completion.map(|at| seconds(at) - start.0 as f64 / 1e9),
         sent_packets_total: all.packets[0],
         received_packets_total: all.packets[1],
-        delivered_bytes_total: (all_delivered * scale).round() as u64,
+        arrived_bytes_total: all_bytes,
+        delivered_bytes_total: all_bytes,
         retransmits_total: all.retransmits,
         spurious_retransmits_total: all.spurious_retransmits,
         timeouts_total: all.timeouts,
@@ -320,12 +328,6 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
         idle_max_s_total: idle_max(points).map(seconds),
         ..FlowOutcome::default()
     }
-}
-
-/// Payload of a datagram, of the IP packet (docs/design/contract.md 2).
-fn datagram_share(kind: &GroupKind) -> f64 {
-    let segment = f64::from(segment(kind));
-    (segment - 40.0).max(0.0) / segment
 }
 
 /// The longest span between two looks with nothing sent in between, once something was and before the last was.

@@ -147,10 +147,11 @@ pub struct Config {
     pub measure: Measure,
 }
 
-/// Time over which rates, means and percentiles of a flow are taken.
+/// Time over which rates, means and percentiles of a flow are taken. A sender counts a packet at either end. A receiver
+/// counts a packet at the end alone, as a link does: packets at both ends would be one more than the link can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// Beginning, included.
+    /// Beginning.
     pub from: Time,
     /// End, included.
     pub to: Time,
@@ -159,6 +160,12 @@ pub struct Measure {
 impl Measure {
     /// All the time that there is.
     pub const ALWAYS: Self = Self { from: Time::ZERO, to: Time::NEVER };
+
+    /// Returns true if a packet that arrives at `now` is not counted.
+    #[inline(always)]
+    pub const fn is_outside(self, now: Time) -> bool {
+        now.0 <= self.from.0 || self.to.0 < now.0
+    }
 }
 
 impl Config {

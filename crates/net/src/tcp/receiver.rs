@@ -26,6 +26,8 @@ type Block = (u64, u64);
 #[derive(Clone, Debug, Default)]
 struct OutOfOrder {
     held: Ranges,
+    /// Bytes of the segments in `held`.
+    held_bytes: u64,
     /// The blocks reported, most recent first (RFC 2018 §4); an empty one is none. One that another has grown
     /// into is there twice.
     recent: [Block; SACK_BLOCKS],
@@ -76,7 +78,7 @@ struct Rest {
 struct Outside {
     /// Counts before the measured time.
     before: ReceiverCounts,
-    /// Bytes delivered in order after it.
+    /// Bytes that first arrived after the measured time.
     later_bytes: u64,
 }
 
@@ -85,6 +87,8 @@ struct Outside {
 pub struct ReceiverCounts {
     /// Data packets that arrived, duplicates included.
     pub received_packets: u64,
+    /// Bytes of segments that arrived for the first time, in any order.
+    pub arrived_bytes: u64,
     /// Bytes delivered in order.
     pub delivered_bytes: u64,
     /// Repeated data packets whose segment had already arrived: retransmissions for nothing.
@@ -98,7 +102,7 @@ pub struct ReceiverStats {
     pub total: ReceiverCounts,
     /// Counts from the beginning of [`Measure`](super::Measure) to the end of the run.
     pub measured: ReceiverCounts,
-    /// Bytes delivered in order within [`Measure`](super::Measure).
+    /// Bytes of segments that first arrived within [`Measure`](super::Measure), in any order.
     pub measured_bytes: u64,
 }
 
@@ -147,17 +151,20 @@ impl Receiver {
             total,
             measured: ReceiverCounts {
                 received_packets: total.received_packets - before.received_packets,
+                arrived_bytes: total.arrived_bytes - before.arrived_bytes,
                 delivered_bytes: total.delivered_bytes - before.delivered_bytes,
                 spurious_retransmits: total.spurious_retransmits - before.spurious_retransmits,
             },
-            measured_bytes: total.delivered_bytes - before.delivered_bytes - later_bytes,
+            measured_bytes: total.arrived_bytes - before.arrived_bytes - later_bytes,
         }
     }
 
     fn counts(&self, config: &Config) -> ReceiverCounts {
+        let delivered_bytes = config.bytes_of(self.next).0;
         ReceiverCounts {
             received_packets: self.received_packets,
-            delivered_bytes: config.bytes_of(self.next).0,
+            arrived_bytes: delivered_bytes + self.rest.as_ref().map_or(0, |rest| rest.beyond.held_bytes),
+            delivered_bytes,
             spurious_retransmits: self.rest.as_ref().map_or(0, |rest| rest.duplicates.into()),
         }
     }
@@ -168,15 +175,15 @@ impl Receiver {
         rest.and_then(|rest| rest.window.as_mut())
     }
 
-    /// A packet came outside the measured time.
+    /// Counts a packet that came outside the measured time; `arrived` bytes of it came for the first time.
     #[cold]
-    fn note_outside(&mut self, config: &Config, now: Time, delivered: u64) {
+    fn note_outside(&mut self, config: &Config, now: Time, arrived: u64) {
         let counts = self.counts(config);
         let outside = &mut self.rest.get_or_insert_default().outside;
-        if now < config.measure.from {
+        if now <= config.measure.from {
             outside.before = counts;
         } else {
-            outside.later_bytes += delivered;
+            outside.later_bytes += arrived;
         }
     }
 
@@ -263,23 +270,24 @@ impl Receiver {
             self.stamp_ns = packet.stamp_ns;
         }
         let is_plain = PLAIN || index == Some(self.next) && !self.has_gap;
-        let delivered = if is_plain {
+        let (arrived, delivered) = if is_plain {
             self.next += 1;
-            u64::from(packet.size)
+            (u64::from(packet.size), u64::from(packet.size))
         } else {
             let before = self.next;
-            let is_new = self.handle_disorder(index, packet);
+            let is_new = self.handle_disorder(config, index, packet);
             if let Some(segment) = index.filter(|_| !is_new && config.linux.is_some()) {
                 self.answer_duplicate(config, now, segment, answer);
                 return true;
             }
-            (config.bytes_of(self.next) - config.bytes_of(before)).0
+            let arrived = index.filter(|_| is_new).map_or(0, |index| config.size_of(index).into());
+            (arrived, (config.bytes_of(self.next) - config.bytes_of(before)).0)
         };
         if !PLAIN && let Some(window) = self.window_mut() {
             window.deliver(config, now, delivered);
         }
-        if now < config.measure.from || config.measure.to < now {
-            self.note_outside(config, now, delivered);
+        if config.measure.is_outside(now) {
+            self.note_outside(config, now, arrived);
         }
         if PLAIN {
             self.acknowledge::<true>(config, now, Kind::Ack, answer);
@@ -323,7 +331,7 @@ impl Receiver {
     /// DSACK: the first block is of the segment that came again (RFC 2883 §4).
     #[cold]
     fn answer_duplicate(&mut self, config: &Config, now: Time, segment: u64, answer: &mut Packet) {
-        if now < config.measure.from || config.measure.to < now {
+        if config.measure.is_outside(now) {
             self.note_outside(config, now, 0);
         }
         self.acknowledge::<false>(config, now, Kind::Ack, answer);
@@ -337,13 +345,17 @@ impl Receiver {
 
     /// A duplicate, a segment beyond a gap, or one that fills it; true if it is new.
     #[inline(never)]
-    fn handle_disorder(&mut self, index: Option<u64>, packet: &Packet) -> bool {
+    fn handle_disorder(&mut self, config: &Config, index: Option<u64>, packet: &Packet) -> bool {
         let is_new = match index {
             Some(index) if index >= self.next => {
                 let beyond = &mut self.rest.get_or_insert_default().beyond;
                 let (count, block) = beyond.held.insert(index, index.saturating_add(1));
                 beyond.report(block);
+                if count > 0 {
+                    beyond.held_bytes += u64::from(config.size_of(index));
+                }
                 if block.0 <= self.next {
+                    beyond.held_bytes -= (config.bytes_of(block.1) - config.bytes_of(self.next)).0;
                     self.next = block.1;
                     beyond.take(block);
                 }
