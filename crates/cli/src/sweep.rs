@@ -308,7 +308,7 @@ fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String 
         let axes = axes.filter(|axis| *axis != SEED).chain(["seeds"]);
         table = Table::with_heading(axes.chain(metrics()).map(|path| heading(path).to_owned()).collect());
         for (settings, seeds) in points {
-            let settings = settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
+            let settings = settings.iter().map(|(_, value)| Cell::setting(value));
             let count = Cell::whole(seeds.len() as u64);
             let means = (0..metrics().count()).map(|metric| over_seeds(&seeds, metric));
             table.row(settings.chain([count]).chain(means).collect());
@@ -316,11 +316,12 @@ fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String 
     } else {
         table = Table::with_heading(axes.chain(metrics()).map(|path| heading(path).to_owned()).collect());
         for (settings, readings) in runs() {
-            let settings = settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
+            let settings = settings.iter().map(|(_, value)| Cell::setting(value));
             let readings = readings.iter().map(|reading| match reading {
                 Reading::Nothing => Cell::Number(None, Quantity::Any),
                 Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
-                other => Cell::Text(other.to_json().to_string()),
+                Reading::List(list) => Cell::list(&list.iter().map(Reading::number).collect::<Vec<_>>()),
+                Reading::Text(text) => Cell::Text(text.clone()),
             });
             table.row(settings.chain(readings).collect());
         }

@@ -74,7 +74,7 @@ mod tests {
         table.row(vec!["a".into(), Cell::rate(Some(1e7))]);
         table.row(vec!["longer".into(), Cell::rate(None)]);
         table.row(vec!["b".into(), Cell::rate(Some(261e3))]);
-        let wanted = "  link            rate\n  a       10.00 Mbit/s\n  longer             -\n  b        0.26 Mbit/s\n";
+        let wanted = "  link             rate\n  a       10.000 Mbit/s\n  longer              -\n  b        0.261 Mbit/s\n";
         assert_eq!(table.render(), wanted);
     }
 }

@@ -1,7 +1,10 @@
 //! Tables for people: the numbers of a column share a unit and a number of decimals, so that their points stand below
-//! each other.
+//! each other. Where that would leave a number less than three significant digits, each has a unit and decimals of its own.
 
-use crate::text::number::NOTHING;
+use crate::text::number::{NOTHING, significant};
+
+/// Numbers of a list that one cell shows one by one.
+const LISTED_MAX: usize = 6;
 
 /// The quantity that a number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,33 @@ impl Cell {
     /// Makes a number in a unit, or in none.
     pub fn number(value: Option<f64>, unit: &'static str) -> Self {
         Self::Number(value, Quantity::In(unit))
+    }
+
+    /// Makes a text of a setting as TOML writes it: a text without quotes, a list without brackets.
+    pub fn setting(value: &str) -> Self {
+        let is_nested = |value: &toml::Value| matches!(value, toml::Value::Array(_) | toml::Value::Table(_));
+        let parsed = format!("v = {value}").parse::<toml::Table>().ok();
+        let text = match parsed.as_ref().and_then(|table| table.get("v")) {
+            Some(toml::Value::Array(list)) if !list.iter().any(is_nested) => {
+                let text =
+                    |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                list.iter().map(text).collect::<Vec<_>>().join(", ")
+            }
+            _ => value.trim_matches('"').to_owned(),
+        };
+        Self::Text(text)
+    }
+
+    /// Makes a text of several numbers, one by one, or by their range if they are many.
+    pub fn list(numbers: &[Option<f64>]) -> Self {
+        let known = || numbers.iter().copied().flatten();
+        let text = |number: &Option<f64>| number.map_or_else(|| NOTHING.to_owned(), significant);
+        Self::Text(match known().reduce(f64::min).zip(known().reduce(f64::max)) {
+            Some((least, greatest)) if numbers.len() > LISTED_MAX => {
+                format!("{} to {} in {} values", significant(least), significant(greatest), numbers.len())
+            }
+            _ => numbers.iter().take(LISTED_MAX).map(text).collect::<Vec<_>>().join(", "),
+        })
     }
 
     /// Makes a whole number.
@@ -158,10 +188,52 @@ fn decimals(values: impl Iterator<Item = f64> + Clone, digits: usize) -> usize {
     if is_faint { wanted + 1 } else { wanted }
 }
 
+/// Significant digits of every number in a column.
+const DIGITS: usize = 3;
+/// Decimals that a column has at most for the sake of its least number.
+const DECIMALS_MAX: usize = 3;
+
+/// How the numbers of one column are written.
+#[derive(Clone, Copy, Debug)]
+enum Style {
+    /// All alike.
+    Alike(Form),
+    /// Each in its own unit and with its own decimals: the column spans too much.
+    Each(Quantity),
+}
+
+impl Style {
+    /// `values` are all numbers of the column, `named` those that are no interval's width.
+    fn of(quantity: Quantity, values: &[f64], named: impl Iterator<Item = f64>) -> Self {
+        let form = Form::of(quantity, values);
+        if matches!(quantity, Quantity::Share | Quantity::Fixed(..)) {
+            return Self::Alike(form);
+        }
+        let fractions = named.filter(|value| *value != 0.0).map(|value| (value / form.factor).abs());
+        let least = fractions.fold(f64::INFINITY, f64::min);
+        // Whole numbers have all their digits.
+        if !least.is_finite() || form.decimals == 0 {
+            return Self::Alike(form);
+        }
+        match decimals([least].into_iter(), DIGITS) {
+            wanted if wanted <= form.decimals => Self::Alike(form),
+            wanted if wanted <= DECIMALS_MAX => Self::Alike(Form { decimals: wanted, ..form }),
+            _ => Self::Each(quantity),
+        }
+    }
+
+    fn form(self, value: f64) -> Form {
+        match self {
+            Self::Alike(form) => form,
+            Self::Each(quantity) => Form::of(quantity, &[value]),
+        }
+    }
+}
+
 /// How the columns of a table are written. Rows are written one by one: a table of a hundred thousand is large enough
 /// without its texts.
 #[derive(Clone, Debug)]
-pub struct Columns(Vec<Option<Form>>);
+pub struct Columns(Vec<Option<Style>>);
 
 impl Columns {
     /// Looks at all rows of a table; every row has a cell for each column.
@@ -171,23 +243,24 @@ impl Columns {
             let cells = || rows.iter().filter_map(|row| row.get(column));
             let quantity = cells().find_map(Cell::quantity)?;
             let values: Vec<f64> = cells().flat_map(Cell::values).collect();
-            Some(Form::of(quantity, &values))
+            Some(Style::of(quantity, &values, cells().flat_map(|cell| cell.values().take(1))))
         };
         Self((0..columns).map(form).collect())
     }
 
     /// Writes the cells of a row.
     pub fn row<'a>(&'a self, row: &'a [Cell]) -> impl Iterator<Item = String> + 'a {
-        row.iter().zip(&self.0).map(|(cell, form)| match (cell, form) {
+        row.iter().zip(&self.0).map(|(cell, style)| match (cell, style) {
             (Cell::Text(text), _) => text.clone(),
-            (Cell::Number(Some(value), _), Some(form)) if value.is_finite() => {
+            (Cell::Number(Some(value), _) | Cell::Interval(Some(value), None), Some(style))
+                if value.is_finite() =>
+            {
+                let form = style.form(*value);
                 form.write(*value) + &form.after()
             }
-            (Cell::Interval(Some(value), Some(half)), Some(form)) if value.is_finite() => {
+            (Cell::Interval(Some(value), Some(half)), Some(style)) if value.is_finite() => {
+                let form = style.form(*value);
                 format!("{} ± {}{}", form.write(*value), form.write(*half), form.after())
-            }
-            (Cell::Interval(Some(value), None), Some(form)) if value.is_finite() => {
-                form.write(*value) + &form.after()
             }
             (Cell::Number(Some(value), _) | Cell::Interval(Some(value), _), _) => value.to_string(),
             (Cell::Number(None, _) | Cell::Interval(None, _), _) => NOTHING.to_owned(),
@@ -243,7 +316,7 @@ mod tests {
         let rates = numbers(&[9.89e6, 261e3, 2.3e6, 1e7], Cell::rate);
         assert_eq!(
             rates,
-            ["9.89 Mbit/s", "0.26 Mbit/s", "2.30 Mbit/s", "10.00 Mbit/s"].map(|text| text.to_owned())
+            ["9.890 Mbit/s", "0.261 Mbit/s", "2.300 Mbit/s", "10.000 Mbit/s"].map(|text| text.to_owned())
         );
         assert_eq!(
             numbers(&[1e7, 8e6], Cell::rate),
@@ -260,11 +333,17 @@ mod tests {
     }
 
     #[test]
-    fn small_values_beside_large_ones_keep_two_digits_where_one_decimal_does_it() {
-        assert_eq!(numbers(&[112.4, 5.75], |v| Cell::number(v, "")), ["112.4", "5.8"]);
+    fn small_values_next_to_large_ones_keep_three_digits() {
+        assert_eq!(numbers(&[112.4, 5.75], |v| Cell::number(v, "")), ["112.40", "5.75"]);
+        assert_eq!(numbers(&[125.7e6, 5e9], Cell::rate), ["0.126 Gbit/s", "5.000 Gbit/s"]);
+        assert_eq!(numbers(&[12_345.0, 0.0, 5e9], Cell::rate), ["12.3 kbit/s", "0 bit/s", "5 Gbit/s"]);
+        assert_eq!(
+            numbers(&[0.000_412, 812.25], |v| Cell::number(v, "packets")),
+            ["0.000412 packets", "812 packets"]
+        );
         assert_eq!(
             numbers(&[8_827_397.0, 44_000.5], |v| Cell::Number(v, Quantity::Any)),
-            ["8.827 M", "0.044 M"]
+            ["8.827 M", "44000"]
         );
         let drops = [1_406_200.0, 232.0, 0.0];
         assert_eq!(numbers(&drops, |v| Cell::Number(v, Quantity::Any)), ["1406200", "232", "0"]);
@@ -272,6 +351,27 @@ mod tests {
             numbers(&[4_742_100.0, 523_800.0], |v| Cell::Number(v, Quantity::Any)),
             ["4.742 M", "0.524 M"]
         );
+    }
+
+    #[test]
+    fn lists_are_shown_without_brackets_and_with_few_digits() {
+        let list = |count: u32| {
+            let numbers = (0..count).map(|n| Some(4_998_123.456 + f64::from(n))).chain([None]);
+            Cell::list(&numbers.collect::<Vec<_>>())
+        };
+        assert_eq!(list(2), Cell::from("4.998 M, 4.998 M, -"));
+        assert_eq!(list(180), Cell::from("4.998 M to 4.998 M in 181 values"));
+        assert_eq!(list(0), Cell::from("-"));
+        for (value, shown) in [
+            ("\"10 Mbit/s\"", "10 Mbit/s"),
+            ("[\"a\", \"b\"]", "a, b"),
+            ("[1, 2.5]", "1, 2.5"),
+            ("3", "3"),
+            ("[[1], [2]]", "[[1], [2]]"),
+            ("{ trace = \"x\" }", "{ trace = \"x\" }"),
+        ] {
+            assert_eq!(Cell::setting(value), Cell::from(shown));
+        }
     }
 
     #[test]

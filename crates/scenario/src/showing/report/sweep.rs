@@ -100,7 +100,7 @@ fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Read
         .enumerate()
         .map(|(number, (point, readings))| {
             let mut row = vec![Cell::from(number.to_string())];
-            row.extend(point.iter().map(|(_, value)| Cell::from(value.trim_matches('"'))));
+            row.extend(point.iter().map(|(_, value)| Cell::setting(value)));
             if has_seeds {
                 row.push(Cell::whole(readings.len() as u64));
             }
