@@ -147,7 +147,7 @@ const frames = runs => {
 };
 
 /** What a run comes to, as rows of a name and a text. */
-const rows = ({ links, flows, jain }) => {
+const rows = ({ links, flows, jain, duration_s: end, warmup_s: begin }) => {
   const number = (value, digits, unit) => (value == null ? "-" : `${value.toFixed(digits)} ${unit}`.trim());
   const sum = values => values.reduce((all, value) => all + value, 0);
   const ofLinks = Object.entries(links).filter(([name]) => !name.endsWith(".reverse")).slice(0, 4).flatMap(([name, link]) => [
@@ -156,7 +156,7 @@ const rows = ({ links, flows, jain }) => {
     [`${name}: drops`, number(link.drops, 0, "")],
   ]);
   const ofFlows = Object.entries(flows).filter(([, group]) => Array.isArray(group)).slice(0, 6).flatMap(([name, group]) => [
-    [`${name}: goodput, sum`, number(sum(group.map(({ goodput_bps: goodput }) => goodput ?? 0)) / 1e6, 2, "Mbit/s")],
+    [`${name}: goodput, sum`, number(sum(group.map(({ arrived_bytes: bytes }) => bytes)) * 8e-6 / (end - begin), 2, "Mbit/s")],
     [`${name}: Jain's index`, number(jain?.[name], 3, "")],
     [`${name}: retransmits`, number(sum(group.map(({ retransmits }) => retransmits ?? 0)), 0, "")],
   ]);

@@ -7,4 +7,5 @@ pub(crate) mod grid;
 pub mod metric;
 pub(crate) mod observation;
 pub mod seeds;
+pub mod sum;
 pub(crate) mod tolerances;

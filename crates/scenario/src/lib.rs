@@ -52,7 +52,7 @@ mod text;
 pub use congestlab_core::{law as laws, units};
 pub use congestlab_net as net;
 pub use congestlab_sim as sim;
-pub use judging::{claims, fairness, figure, metric, seeds};
+pub use judging::{claims, fairness, figure, metric, seeds, sum};
 pub use language::measure::Measure;
 pub use language::scenario::{FILE_BYTES_MAX, Scenario, Varied};
 pub use language::{law, memory, schema, wanted};

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use congestlab_scenario::folder::{SCENARIO, SUMMARY};
 use congestlab_scenario::sweep::{is_folder, standing};
-use congestlab_scenario::{FILE_BYTES_MAX, disk};
+use congestlab_scenario::{FILE_BYTES_MAX, disk, sum};
 use serde_json::{Value, json};
 
 use super::REPORT;
@@ -181,7 +181,9 @@ fn run(folder: &Path, name: &str) -> Value {
         .filter(|(name, _)| !name.ends_with(".reverse"))
         .map(|(_, link)| link)
         .max_by(|one, other| utilization(one).total_cmp(&utilization(other)));
-    let flows = || members("flows").filter_map(|(_, group)| group.as_array()).flatten();
+    let count =
+        |group: &Value| group.as_array().map_or(group["count"].as_u64(), |flows| Some(flows.len() as u64));
+    let flows: u64 = members("flows").filter_map(|(_, group)| count(group)).sum();
     let drops: f64 = members("links").filter_map(|(_, link)| link["drops"].as_f64()).sum();
     let jain = members("jain").filter_map(|(_, jain)| jain.as_f64()).min_by(f64::total_cmp);
     json!({
@@ -196,8 +198,8 @@ fn run(folder: &Path, name: &str) -> Value {
         "utilization": busiest.map(utilization),
         "queue": busiest.map(|link| &link["queue_mean_packets"]),
         "drops": drops,
-        "flows": flows().count(),
-        "goodput_bps": flows().filter_map(|flow| flow["goodput_bps"].as_f64()).sum::<f64>(),
+        "flows": flows,
+        "goodput_bps": sum::goodput(&summary, members("flows").map(|(_, group)| group)),
         "jain": jain,
         "report": folder.join(REPORT).is_file(),
     })

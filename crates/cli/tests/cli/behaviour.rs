@@ -69,7 +69,7 @@ fn what_a_group_gets_together_is_bytes_over_the_measured_time() {
     let sum = |key: &str| flows.iter().filter_map(|flow| flow[key].as_f64()).sum::<f64>();
     let capacity = result["links"]["bottleneck"]["capacity_bps"].as_f64().expect("a number");
     assert!(sum("goodput_bps") > 2.0 * capacity, "rates of flows that never met: {}", sum("goodput_bps"));
-    let together = sum("delivered_bytes") * 8.0 / 19.0;
+    let together = sum("arrived_bytes") * 8.0 / 19.0;
     assert!(together < capacity);
     let shown = congestlab_scenario::number::rate(Some(together));
     let row = text.lines().find(|line| line.trim_start().starts_with("ftp")).expect("a row");

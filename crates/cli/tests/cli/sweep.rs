@@ -149,7 +149,7 @@ fn the_table_has_a_row_for_each_point_and_element() {
     assert_eq!(numbers("jain")[69], result["jain"]["ftp"].as_f64());
     assert_eq!(texts("fingerprint")[66].as_deref(), result["fingerprint"].as_str());
     let bytes: f64 =
-        [0, 1].map(|flow| result["flows"]["ftp"][flow]["delivered_bytes"].as_f64().unwrap()).iter().sum();
+        [0, 1].map(|flow| result["flows"]["ftp"][flow]["arrived_bytes"].as_f64().unwrap()).iter().sum();
     assert_eq!(numbers("goodput_sum_bps")[69], Some(bytes * 8.0), "one second is measured");
     assert!(numbers("goodput_bps")[67].is_none(), "a link has none");
     let axes: Vec<_> = table.axes().iter().map(|axis| (axis.path.as_str(), axis.column.as_str())).collect();

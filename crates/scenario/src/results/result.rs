@@ -11,6 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value as Json;
 
 use crate::judging::fairness::jain;
+use crate::judging::sum::together;
 use crate::language::scenario::Scenario;
 use crate::results::columns::each_number;
 
@@ -259,13 +260,11 @@ impl<'a> RunResult<'a> {
         }
     }
 
-    /// Returns the goodput of a group together, bit/s: all bytes delivered in the measured time, over that
-    /// time. The flows' own goodputs are over different times, and have no sum.
+    /// Returns the goodput of a group together, bit/s: see [`together`](crate::sum::together).
     pub fn together(&self, flows: &FlowOutcomes) -> Option<f64> {
-        let (mut count, mut bytes) = (0_u64, 0_u64);
-        flows.each(|flow| (count, bytes) = (count + 1, bytes + flow.delivered_bytes));
-        let measured = self.duration_s - self.warmup_s;
-        (measured > 0.0 && count > 0).then(|| bytes as f64 * 8.0 / measured)
+        let mut bytes = None;
+        flows.each(|flow| bytes = Some(bytes.unwrap_or(0) + flow.arrived_bytes));
+        together(bytes.map(|bytes: u64| bytes as f64 * 8.0), self.duration_s - self.warmup_s)
     }
 
     /// Returns the result for `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.

@@ -16,6 +16,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::judging::metric::Reading;
 use crate::judging::observation::PointResult;
 use crate::judging::seeds::{SEED, UnusedSeeds};
+use crate::judging::sum;
 use crate::results::origin::{Cell, axis};
 use crate::results::result::field;
 use crate::results::sweep::{CONTENT, Results, SweepError};
@@ -140,23 +141,15 @@ fn elements(point: &PointResult, each: &mut EachElement<'_>) {
     for (place, (name, link)) in result["links"].as_object().into_iter().flatten().enumerate() {
         each(Kind::Link, Some(name), None, place, link);
     }
-    let measured = measured(result);
     for (place, (name, flows)) in result["flows"].as_object().into_iter().flatten().enumerate() {
+        let sum = sum::goodput(result, [flows]);
         let flows = flows.as_array().map_or(&[][..], Vec::as_slice);
-        let bytes: u64 = flows.iter().filter_map(|flow| flow["delivered_bytes"].as_u64()).sum();
-        let sum = (measured > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / measured);
         let group = json!({ "flows": flows.len(), "jain": result["jain"][name], "goodput_sum_bps": sum });
         each(Kind::Group, Some(name), None, place, &group);
         for (index, flow) in flows.iter().enumerate() {
             each(Kind::Flow, Some(name), Some(index), place, flow);
         }
     }
-}
-
-/// The time that sums of rates are of, s.
-fn measured(result: &Json) -> f64 {
-    let seconds = |key: &str| result[key].as_f64().unwrap_or(0.0);
-    seconds("duration_s") - seconds("warmup_s")
 }
 
 /// The table as it is written: its columns are known.

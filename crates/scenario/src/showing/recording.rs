@@ -99,8 +99,8 @@ pub struct Recording {
     model: Model,
     /// When each flow of the run began and was complete: outside there is nothing of it.
     lives: Vec<(Picos, Picos)>,
-    /// Bytes of each flow that its application has.
-    delivered: Vec<f64>,
+    /// Bytes of each flow that arrived at its receiver, each once.
+    arrived: Vec<f64>,
     /// The looks of the groups, and of the links that are kept.
     looks: (Vec<Look>, Vec<Look>),
     charts: Vec<Chart>,
@@ -156,7 +156,7 @@ impl Recording {
             marks: Vec::new(),
             kinds: Vec::new(),
             lives: vec![(0, Picos::MAX); all],
-            delivered: vec![0.0; all],
+            arrived: vec![0.0; all],
             event_width: (seconds(model.duration) / marks_each as f64) as f32,
             events: 0,
             model,
@@ -269,11 +269,10 @@ impl Recording {
                     return;
                 }
                 let place = self.flow_places.get(flow).copied().flatten();
-                // What a repair lets through at once is no speed: data that is there, not a rate.
                 let (metric, value) = match metric {
                     "goodput_bps" => {
-                        self.delivered[flow] += value * seconds(at - begin) / 8.0;
-                        ("delivered_bytes", self.delivered[flow])
+                        self.arrived[flow] += value * seconds(at - begin) / 8.0;
+                        ("arrived_bytes", self.arrived[flow])
                     }
                     _ => (metric, value),
                 };
@@ -428,11 +427,6 @@ impl Recording {
     /// Names of the links that are kept.
     pub fn link_names(&self) -> Vec<String> {
         self.links.iter().map(|&link| self.model.links[link].name.clone()).collect()
-    }
-
-    /// Where the measured time begins, seconds.
-    pub(crate) fn warmup_s(&self) -> f64 {
-        seconds(self.model.warmup)
     }
 
     /// Links of the run.

@@ -27,7 +27,7 @@ impl Label {
 /// behind the first [`BEFORE_LAWS`].
 const TITLES: [(Of, &str, &str); 14] = [
     (Of::Flows, "received_bps", "Received throughput of flows: data that arrived at their receivers"),
-    (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
+    (Of::Flows, "arrived_bytes", "Data that arrived at the receivers of flows, each byte once"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
     (Of::Links, "queue_packets", "Queue of links"),
     (Of::Links, "queue_delay_ms", "Queueing delay of links"),

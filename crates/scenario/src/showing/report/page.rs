@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json, json};
 
 use super::{Run, topology};
+use crate::judging::sum;
 use crate::showing::recording::{Of, Recording, charts};
 use crate::showing::style;
 use crate::showing::style::{DASHES, DIM, EVENT, FAINT, HUES, INK, PAPER};
@@ -39,7 +40,7 @@ pub fn html(run: &Run<'_>, recording: &Recording) -> String {
     page.push_str("<a class=\"skip\" href=\"#charts\">Skip to the charts</a>\n");
     head(&mut page, run);
     page.push_str("<main>\n");
-    section(&mut page, "results", "Results", &results(run.summary, recording.warmup_s()));
+    section(&mut page, "results", "Results", &results(run.summary));
     section(&mut page, "charts", "Charts", &chart_places(recording));
     section(&mut page, "topology", "Topology", &picture(run.normalised, recording));
     section(&mut page, "scenario", "Scenario", &scenario(run));
@@ -176,8 +177,7 @@ fn entries(value: &Json) -> impl Iterator<Item = (&String, &Json)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-fn results(summary: &Json, warmup_s: f64) -> String {
-    let measured_s = summary["duration_s"].as_f64().map(|duration| duration - warmup_s);
+fn results(summary: &Json) -> String {
     let links: Vec<Vec<Cell>> = entries(&summary["links"]).map(|(name, link)| link_row(name, link)).collect();
     let heading = [
         "link",
@@ -195,9 +195,8 @@ fn results(summary: &Json, warmup_s: f64) -> String {
     if links.len() > ROWS_SHOWN_MAX {
         html = folded(&format!("{} links", links.len()), false, &html);
     }
-    let groups: Vec<Vec<Cell>> = entries(&summary["flows"])
-        .map(|(name, flows)| group_row(name, flows, &summary["jain"][name.as_str()], measured_s))
-        .collect();
+    let groups: Vec<Vec<Cell>> =
+        entries(&summary["flows"]).map(|(name, flows)| group_row(name, flows, summary)).collect();
     if groups.is_empty() {
         return html;
     }
@@ -285,40 +284,33 @@ fn flow_row(name: &str, index: usize, flow: &Json) -> Vec<Cell> {
     ]
 }
 
-/// A group, from its flows or from their distributions (`--flows summary`). Goodputs are of each flow's own
-/// time and have no sum: what came together is bytes over the time that is measured.
-fn group_row(name: &str, flows: &Json, jain: &Json, measured_s: Option<f64>) -> Vec<Cell> {
-    let together = |bytes: Option<f64>| {
-        let (bytes, seconds) = (bytes?, measured_s.filter(|&seconds| seconds > 0.0)?);
-        Some(bytes * 8.0 / seconds)
-    };
-    let jain = Cell::fixed(jain.as_f64(), 3, "");
+/// A group, from its flows or from their distributions (`--flows summary`).
+fn group_row(name: &str, flows: &Json, summary: &Json) -> Vec<Cell> {
+    let together = Cell::rate(sum::goodput(summary, [flows]));
+    let jain = Cell::fixed(summary["jain"][name].as_f64(), 3, "");
     let count = |value: Option<f64>| Cell::fixed(value, 0, "");
     let Some(flows) = flows.as_array() else {
         let goodput = |key: &str| Cell::rate(flows["goodput_bps"][key].as_f64());
-        let of = |key: &str| flows[key]["count"].as_f64().zip(flows[key]["mean"].as_f64());
-        let sum = |key: &str| of(key).map(|(count, mean)| count * mean);
         return vec![
             name.into(),
             whole(&flows["count"]),
-            Cell::rate(together(sum("delivered_bytes"))),
+            together,
             goodput("mean"),
             goodput("min"),
             goodput("max"),
             jain,
-            count(sum("retransmits")),
-            count(sum("timeouts")),
+            count(sum::total(flows, "retransmits")),
+            count(sum::total(flows, "timeouts")),
             whole(&flows["completion_s"]["count"]),
         ];
     };
     let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow["goodput_bps"].as_f64()).collect();
     let mean = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64);
-    let bytes = flows.iter().map(|flow| flow["delivered_bytes"].as_f64()).sum::<Option<f64>>();
     let total = |key: &str| Cell::whole(flows.iter().filter_map(|flow| flow[key].as_u64()).sum());
     vec![
         name.into(),
         Cell::whole(flows.len() as u64),
-        Cell::rate(together(bytes.filter(|_| !flows.is_empty()))),
+        together,
         Cell::rate(mean),
         Cell::rate(goodputs.iter().copied().reduce(f64::min)),
         Cell::rate(goodputs.iter().copied().reduce(f64::max)),

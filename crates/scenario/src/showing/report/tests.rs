@@ -55,7 +55,7 @@ fn nulls_are_shown_as_nothing_and_numbers_with_their_units() {
         "flows": {
             "x</script>": [{ "goodput_bps": null, "rtt_mean_ms": null, "sent_packets": 5, "completion_s": null }],
             "many": { "count": 20_000, "goodput_bps": { "count": 20_000, "mean": 1e3, "min": 5e2, "max": 2e3 },
-                      "delivered_bytes": { "count": 20_000, "mean": 50.0 } },
+                      "arrived_bytes": { "count": 20_000, "mean": 50.0 } },
         },
         "jain": { "x</script>": null, "many": 0.5 },
         "meta": { "version": "1.2.3" },
@@ -198,7 +198,7 @@ fn a_flow_is_drawn_while_it_lives_and_bands_are_of_those_that_do() {
     assert_eq!(seen(&cwnd.series[7]), [false, true, true, true, true, true, true, true, true, true]);
     assert_eq!(cwnd.spreads[0].quantiles[1][1..], [1.0, 1.0, 1.0, 1.0, 1.0, 50.0, 50.0, 50.0, 50.0]);
     // Delivery is an amount: one byte in each bin of 100 ms.
-    assert_eq!(chart("delivered_bytes").series[7][1..], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+    assert_eq!(chart("arrived_bytes").series[7][1..], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
 }
 
 #[test]
