@@ -659,9 +659,9 @@ pub(crate) struct CompareArguments {
     /// With --json: put the picture into the object, as svg
     #[arg(long)]
     pub(crate) inline: bool,
-    /// Largest difference that still agrees; may be repeated: of goodput and rtt as a share, of queue and
+    /// Largest difference that still agrees; may be repeated: of goodput, completion and rtt as a share, of queue and
     /// queue_p95 in packets, of drops and utilization as a number, of convergence as a factor
-    /// [default: goodput=0.05, queue=10, convergence=1.5; the others are not judged]. Of measured flows: goodput, rtt,
+    /// [default: goodput=0.05, completion=0.1, queue=10, convergence=1.5; the others are not judged]. Of measured flows: goodput, rtt,
     /// cwnd as a share, retransmissions as a number, convergence; only goodput is judged by default
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::compare::tolerance)]
     pub(crate) tolerance: Vec<(&'static str, f64)>,

@@ -1,6 +1,7 @@
 //! `congestlab compare`: how far a simulation and real TCP agree, or a run and what another program measured, as a table
 //! and a picture.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -235,16 +236,25 @@ fn tell(sides: &Sides, comparison: &Comparison, pictures: &[String], all: bool) 
     }
     text.push('\n');
     let mut table = Table::new(["", names[0], names[1], "difference", "allowed", "agree"]);
-    let flows = comparison.rows.iter().filter(|row| row.quantity == "goodput").count();
-    let mut hidden = 0;
+    let is_of_flow = |row: &Number| row.metric.starts_with("flows.");
+    let mut of_flows: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in comparison.rows.iter().filter(|row| is_of_flow(row)) {
+        *of_flows.entry(row.quantity).or_default() += 1;
+    }
+    // Hidden rows that do not disagree, and that do; of each quantity the first disagreements are shown.
+    let (mut hidden, mut hidden_against) = (0, 0);
+    let mut against: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &comparison.rows {
         let is_shown = match row.quantity {
-            "goodput" | "rtt" | "cwnd" | "retransmissions" => flows <= FLOWS_SHOWN_MAX,
+            quantity if is_of_flow(row) => of_flows[quantity] <= FLOWS_SHOWN_MAX,
             // Mostly ACKs.
             _ => !row.metric.contains(".reverse\""),
         };
-        if !(is_shown || all || row.holds == Some(false)) {
-            hidden += 1;
+        let is_against = row.holds == Some(false);
+        let nth = against.entry(row.quantity).or_default();
+        *nth += usize::from(is_against);
+        if !(is_shown || all || is_against && *nth <= FLOWS_SHOWN_MAX) {
+            *(if is_against { &mut hidden_against } else { &mut hidden }) += 1;
             continue;
         }
         let difference =
@@ -263,8 +273,10 @@ fn tell(sides: &Sides, comparison: &Comparison, pictures: &[String], all: bool) 
         ]);
     }
     text.push_str(&table.render());
-    if hidden > 0 {
-        let _ = writeln!(text, "  and {hidden} more that do not disagree (--all)");
+    for (count, what) in [(hidden_against, "that disagree"), (hidden, "that do not disagree")] {
+        if count > 0 {
+            let _ = writeln!(text, "  and {count} more {what} (--all)");
+        }
     }
     let judged = judged(comparison);
     let agree = comparison.rows.iter().filter(|row| row.holds == Some(true)).count();

@@ -10,16 +10,17 @@ use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::chart::looks;
 use congestlab_scenario::disk;
-use congestlab_scenario::fairness::{jain, time_to_fair_share, trailing_mean};
-use congestlab_scenario::net::packet::Picos;
+use congestlab_scenario::fairness::{Life, convergence_s, jain, trailing_mean};
+use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
 use congestlab_scenario::net::queue::Limit;
 use congestlab_scenario::net::service::Service;
 use congestlab_scenario::result::{Meta, RunResult};
-use congestlab_scenario::sim::model::{Group, Link, Model};
+use congestlab_scenario::sim::model::{Group, Link, Model, Start};
 use congestlab_scenario::sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::style::{self, Look};
 use congestlab_scenario::sweep::Point;
+use congestlab_scenario::units::BitRate;
 use congestlab_scenario::{Measure, Scenario, store};
 use serde::Serialize;
 use serde_json::json;
@@ -30,12 +31,18 @@ use crate::machine::{self, Clock};
 use crate::output::{Screen, print, require_folder};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::run::seed_line;
-use crate::table::{Cell, Table, count, rate};
+use crate::table::{Cell, NOTHING, Table, count, rate};
 
 const SCENARIO: &str = include_str!("../data/demo.toml");
+/// Steps of a rate that the subtitle names one by one.
+const STEPS_NAMED_MAX: usize = 3;
 /// More columns than this are too narrow to read, more flows too many to tell apart.
 const COLUMNS_MAX: usize = 4;
 const FLOWS_MAX: usize = 12;
+/// Runs of which the table gives median and range of the convergence time. They differ in the phase of the last flow's start.
+const PHASES: u32 = 9;
+/// A run of more packet-hops is not repeated.
+const HOPS_REPEATED_MAX: u64 = 2_000_000;
 /// A link that is used so much, or drops packets, is a bottleneck.
 const BUSY: f64 = 0.9;
 /// Throughput is drawn averaged over this share of the run: bins near the RTT show whose burst fell
@@ -47,6 +54,8 @@ struct Run {
     label: String,
     model: Model,
     outcome: Outcome,
+    /// Convergence times by bottleneck in runs of other phases, in the order of [`bottlenecks`].
+    phases: Vec<Vec<Option<f64>>>,
     scenario: Scenario,
     meta: Meta,
     folder: PathBuf,
@@ -67,9 +76,28 @@ struct Bottleneck {
     flows: usize,
     /// Jain's index of their goodputs.
     jain: Option<f64>,
-    /// Seconds from the start of the last of them to the time from which they share fairly, until the first
-    /// ends; `None` if that never comes.
-    fair_share_s: Option<f64>,
+    /// Their convergence time; `None` if that is not within the run.
+    convergence_s: Option<f64>,
+    /// The same in this run and in those of other phases.
+    convergence_of_phases_s: Vec<Option<f64>>,
+}
+
+impl Bottleneck {
+    /// Median and range of the convergence time over all phases: chance decides that of one.
+    fn convergence(&self) -> Cell {
+        let mut times: Vec<f64> =
+            self.convergence_of_phases_s.iter().map(|time| time.unwrap_or(f64::INFINITY)).collect();
+        times.sort_by(f64::total_cmp);
+        let text = |time: f64| {
+            if time.is_finite() { format!("{time:.1} s") } else { "not within the run".to_owned() }
+        };
+        let [Some(least), Some(median), Some(greatest)] = [0, times.len() / 2, times.len().saturating_sub(1)]
+            .map(|place| times.get(place).copied().map(text))
+        else {
+            return NOTHING.into();
+        };
+        if least == greatest { median.into() } else { format!("{median} ({least} to {greatest})").into() }
+    }
 }
 
 impl Run {
@@ -77,38 +105,19 @@ impl Run {
         RunResult::new(&self.scenario, &self.outcome, self.meta.clone())
     }
 
-    /// The links that matter: those on the way of data that are used to [`BUSY`] or drop packets, or the
-    /// busiest of all if there is none.
+    /// The rows of the table.
     fn bottlenecks(&self) -> Vec<Bottleneck> {
-        let links: Vec<(u32, &LinkOutcome)> = (0u32..)
-            .zip(&self.outcome.links)
-            .filter(|(index, _)| self.model.groups.iter().any(|group| crosses(group, *index)))
-            .collect();
-        let used = |link: &LinkOutcome| link.utilization.unwrap_or(0.0);
-        let mut found: Vec<u32> = links
-            .iter()
-            .filter(|(_, link)| used(link) >= BUSY || link.drops > 0)
-            .map(|(index, _)| *index)
-            .collect();
-        if found.is_empty() {
-            let busiest = links.iter().max_by(|(_, one), (_, other)| used(one).total_cmp(&used(other)));
-            found.extend(busiest.map(|(index, _)| *index));
-        }
-        let goodputs = self.goodputs();
-        found.into_iter().map(|index| self.bottleneck(index, &goodputs)).collect()
+        let places = bottlenecks(&self.model, &self.outcome);
+        places.into_iter().enumerate().map(|(row, index)| self.bottleneck(row, index)).collect()
     }
 
-    fn bottleneck(&self, index: u32, goodputs: &BTreeMap<Element, Vec<f64>>) -> Bottleneck {
-        let groups = (0u32..).zip(self.model.groups.iter().zip(&self.outcome.groups));
-        let crossing = groups.filter(|(_, (group, _))| crosses(group, index));
-        let flows: Vec<(Element, &FlowOutcome)> = crossing
-            .flat_map(|(group, (_, flows))| {
-                (0u32..).zip(flows).map(move |(flow, of)| (Element::Flow(group, flow), of))
-            })
-            .collect();
+    fn bottleneck(&self, row: usize, index: u32) -> Bottleneck {
+        let flows = flows_across(&self.model, &self.outcome, index);
         let rates: Vec<f64> = flows.iter().filter_map(|(_, flow)| flow.goodput_bps).collect();
         let place = index as usize;
         let link = &self.outcome.links[place];
+        let convergence_s = convergence(&self.model, &self.outcome, index);
+        let others = self.phases.iter().map(|times| times.get(row).copied().flatten());
         Bottleneck {
             place,
             link: self.model.links[place].name.clone(),
@@ -118,33 +127,69 @@ impl Run {
             loss: link.drops as f64 / link.arrived_packets.max(1) as f64,
             flows: flows.len(),
             jain: jain(&rates),
-            fair_share_s: self.fair_share(&flows, goodputs),
+            convergence_s,
+            convergence_of_phases_s: std::iter::once(convergence_s).chain(others).collect(),
         }
     }
+}
 
-    fn fair_share(
-        &self,
-        flows: &[(Element, &FlowOutcome)],
-        goodputs: &BTreeMap<Element, Vec<f64>>,
-    ) -> Option<f64> {
-        let last_start = flows.iter().map(|(_, flow)| flow.start_s).fold(0.0, f64::max);
-        let end = |flow: &FlowOutcome| {
-            let done = flow.completion_s.map_or(f64::INFINITY, |after| flow.start_s + after);
-            done.min(flow.stop_s.unwrap_or(f64::INFINITY))
-        };
-        let first_end = flows.iter().map(|(_, flow)| end(flow)).fold(f64::INFINITY, f64::min);
-        let of_each: Vec<Vec<f64>> =
-            flows.iter().filter_map(|(element, _)| goodputs.get(element).cloned()).collect();
-        time_to_fair_share(&of_each, seconds(self.model.sample_every?), last_start, first_end)
+/// The links that matter: those on the way of data that are used to [`BUSY`] or drop packets, or the
+/// busiest of all if there is none.
+fn bottlenecks(model: &Model, outcome: &Outcome) -> Vec<u32> {
+    let links: Vec<(u32, &LinkOutcome)> = (0u32..)
+        .zip(&outcome.links)
+        .filter(|(index, _)| model.groups.iter().any(|group| crosses(group, *index)))
+        .collect();
+    let used = |link: &LinkOutcome| link.utilization.unwrap_or(0.0);
+    let is_busy = |link: &LinkOutcome| used(link) >= BUSY || link.drops > 0;
+    let mut found: Vec<u32> =
+        links.iter().filter(|(_, link)| is_busy(link)).map(|(index, _)| *index).collect();
+    if found.is_empty() {
+        let busiest = links.iter().max_by(|(_, one), (_, other)| used(one).total_cmp(&used(other)));
+        found.extend(busiest.map(|(index, _)| *index));
     }
+    found
+}
 
-    /// Returns the goodput of each flow, bin by bin.
-    fn goodputs(&self) -> BTreeMap<Element, Vec<f64>> {
-        let mut goodputs: BTreeMap<Element, Vec<f64>> = BTreeMap::new();
-        for sample in self.outcome.series.iter().filter(|sample| sample.metric == "goodput_bps") {
-            goodputs.entry(sample.element).or_default().push(sample.value);
+/// The flows whose data crosses a link.
+fn flows_across<'a>(model: &Model, outcome: &'a Outcome, link: u32) -> Vec<(Element, &'a FlowOutcome)> {
+    let groups = (0u32..).zip(model.groups.iter().zip(&outcome.groups));
+    let crossing = groups.filter(|(_, (group, _))| crosses(group, link));
+    let flows = crossing.flat_map(|(group, (_, flows))| {
+        (0u32..).zip(flows).map(move |(flow, of)| (Element::Flow(group, flow), of))
+    });
+    flows.collect()
+}
+
+/// The convergence time of the flows that cross a link, s.
+fn convergence(model: &Model, outcome: &Outcome, link: u32) -> Option<f64> {
+    let mut goodputs: BTreeMap<Element, Vec<f64>> = BTreeMap::new();
+    for sample in outcome.series.iter().filter(|sample| sample.metric == "goodput_bps") {
+        goodputs.entry(sample.element).or_default().push(sample.value);
+    }
+    let lives = flows_across(model, outcome, link).into_iter().map(|(element, flow)| {
+        let goodputs = goodputs.remove(&element).unwrap_or_default();
+        Life::new(flow.start_s, flow.stop_s, flow.completion_s, goodputs)
+    });
+    convergence_s(&lives.collect::<Vec<_>>(), seconds(model.sample_every?))
+}
+
+/// Delays the last start of a flow by a part of its round trip, and draws other random numbers.
+fn shift(model: &mut Model, phase: u32) {
+    model.seed = model.seed.wrapping_add(phase.into());
+    let seed = model.seed;
+    let last = |group: &&mut Group| sim::starts_of(group, seed).into_iter().max();
+    let links = &model.links;
+    let Some(group) = model.groups.iter_mut().max_by_key(last) else { return };
+    let across: Picos =
+        group.path.iter().chain(&group.back).map(|&link| links[link as usize].port.delay).sum();
+    let beside: Picos = [group.access, group.exit].into_iter().flatten().map(|pipe| 2 * pipe.delay).sum();
+    let delay = (across + beside) / PS_PER_NS * u64::from(phase) / u64::from(PHASES);
+    if let Start::Every { from, every } = &mut group.start {
+        match group.count {
+            0 | 1 => from.0 += delay,
+            count => *every += delay / u64::from(count - 1),
         }
-        goodputs
     }
 }
 
@@ -194,9 +239,9 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
             .iter()
             .map(|run| {
                 let bottlenecks = run.bottlenecks();
-                let fair_share_s = bottlenecks.first().and_then(|bottleneck| bottleneck.fair_share_s);
+                let convergence_s = bottlenecks.first().and_then(|bottleneck| bottleneck.convergence_s);
                 let result = run.result().to_json();
-                json!({ "label": run.label, "fair_share_s": fair_share_s, "bottlenecks": bottlenecks, "result": result })
+                json!({ "label": run.label, "convergence_s": convergence_s, "bottlenecks": bottlenecks, "result": result })
             })
             .collect();
         return print(&store::pretty(&json!({ "runs": runs })));
@@ -237,7 +282,8 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Result<Run, Failure> {
-    let label: Vec<&str> = point.settings.iter().map(|(_, value)| value.trim_matches('"')).collect();
+    let text = |cell| if let Cell::Text(text) = cell { text } else { String::new() };
+    let label: Vec<String> = point.settings.iter().map(|(_, value)| text(Cell::setting(value))).collect();
     let label = if label.is_empty() { scenario.name().to_owned() } else { label.join(", ") };
     let scenario = scenario.point(point).map_err(Failure::Scenario)?;
     let measure = Measure { series: true, events: true };
@@ -245,26 +291,34 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
     let model = scenario.model(&measure);
     let clock = Clock::start();
     let outcome = sim::run(&model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+    let interrupted = || Failure::Interrupted("interrupted; no picture was drawn".into());
     if !outcome.complete {
-        return Err(Failure::Interrupted("interrupted; no picture was drawn".into()));
+        return Err(interrupted());
     }
     let meta = clock.meta();
-    let mut run = Run { label, model, outcome, scenario, meta, folder: below(out, "runs") };
+    let mut phases = Vec::new();
+    let places = bottlenecks(&model, &outcome);
+    let is_shared = places.iter().any(|&place| flows_across(&model, &outcome, place).len() > 1);
+    let count = if is_shared && outcome.packet_hops <= HOPS_REPEATED_MAX { PHASES } else { 1 };
+    for phase in 1..count {
+        let mut model = scenario.model(&Measure { series: true, events: false });
+        shift(&mut model, phase);
+        let outcome = sim::run(&model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+        if !outcome.complete {
+            return Err(interrupted());
+        }
+        phases.push(places.iter().map(|&place| convergence(&model, &outcome, place)).collect());
+    }
+    let folder = below(out, "runs");
+    let mut run = Run { label, model, outcome, phases, scenario, meta, folder };
     run.folder = store::write_run(&run.folder, VERSION, &run.scenario, &run.outcome, &run.result())
         .map_err(|error| Failure::write(&run.folder, &error))?;
     Ok(run)
 }
 
 fn compare(runs: &[Run]) -> Table {
-    let mut table = Table::new([
-        "",
-        "utilisation",
-        "queue mean",
-        "queue p95",
-        "loss",
-        "fairness (Jain)",
-        "time to fair share",
-    ]);
+    let mut table =
+        Table::new(["", "utilisation", "queue mean", "queue p95", "loss", "fairness (Jain)", "convergence"]);
     for run in runs {
         for row in run.bottlenecks() {
             let name = if is_single(run) { String::new() } else { format!(", {}", row.link) };
@@ -275,7 +329,7 @@ fn compare(runs: &[Run]) -> Table {
                 Cell::number(row.queue_p95_packets.map(|packets| packets as f64), "packets"),
                 Cell::fixed(Some(row.loss * 100.0), 2, "%"),
                 Cell::fixed(row.jain, 3, ""),
-                Cell::fixed(row.fair_share_s, 1, "s"),
+                row.convergence(),
             ]);
         }
     }
@@ -433,8 +487,7 @@ fn describe(run: &Run) -> String {
         [only] => describe_link(run, only.place),
         several => {
             let named = several.iter().map(|row| {
-                let service = &run.model.links[row.place].port.service;
-                format!("{} {}", row.link, rate(Some(service.rate_at(0).0 as f64)))
+                format!("{} {}", row.link, describe_service(&run.model.links[row.place].port.service))
             });
             named.collect::<Vec<_>>().join(", ")
         }
@@ -448,13 +501,34 @@ fn describe(run: &Run) -> String {
     )
 }
 
+/// The capacity of a link in words.
+fn describe_service(service: &Service) -> String {
+    let words = |bits: u64| rate(Some(bits as f64));
+    match service {
+        Service::Fixed(fixed) => words(fixed.0),
+        Service::Trace(trace) => format!("a trace of {} on average", words(trace.mean_rate().0)),
+        Service::Steps(steps) => match steps.as_slice() {
+            [(_, only)] => words(only.0),
+            list if list.len() <= STEPS_NAMED_MAX => {
+                let step = |&(at, bits): &(Picos, BitRate)| match at {
+                    0 => words(bits.0),
+                    at => format!("{} from {} s", words(bits.0), seconds(at)),
+                };
+                list.iter().map(step).collect::<Vec<_>>().join(", ")
+            }
+            list => {
+                let bits = || list.iter().map(|&(_, bits)| bits.0);
+                let (least, most) = (bits().min().unwrap_or(0), bits().max().unwrap_or(0));
+                format!("{} to {} in {} steps", words(least), words(most), list.len())
+            }
+        },
+    }
+}
+
 fn describe_link(run: &Run, place: usize) -> String {
     let link = &run.model.links[place];
     let name = if is_single(run) { String::new() } else { format!("{}: ", link.name) };
-    let service = match &link.port.service {
-        Service::Trace(trace) => format!("a trace of {} on average", rate(Some(trace.mean_rate().0 as f64))),
-        service => rate(Some(service.rate_at(0).0 as f64)),
-    };
+    let service = describe_service(&link.port.service);
     let limit = match link.port.limit {
         Limit::Packets(packets) => format!("queue of {packets} packets"),
         Limit::Bytes(bytes) => format!("queue of {bytes} bytes"),

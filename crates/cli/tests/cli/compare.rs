@@ -195,7 +195,51 @@ fn what_only_one_run_measured_is_a_disagreement() {
     assert_eq!((&goodput["holds"], &goodput["difference"]), (&json!(false), &Value::Null));
     edit(&lab, "a", |summary| summary["flows"]["ftp"][0]["goodput_bps"] = Value::Null);
     let report = lab.run(&["compare", "a", "b", "--json"]).exits(0).json();
-    assert_eq!(row(&report, "flows.ftp[0].goodput_bps")["holds"], true);
+    assert_eq!(row(&report, "flows.ftp[0].goodput_bps")["holds"], Value::Null, "two dashes do not agree");
+    let text = lab.run(&["compare", "a", "b"]).exits(0).stdout();
+    let line = text.lines().find(|line| line.contains("ftp[0].goodput_bps")).expect("a row");
+    assert!(line.ends_with("  -"), "{line}");
+}
+
+/// The completion times of many transfers are compared as a distribution, their goodputs as a sum.
+#[test]
+fn transfers_are_compared_by_their_completion_times() {
+    let text = transfers().replace("count = 3", "count = 40").replace("\"1 s\"", "\"150 ms\"");
+    let lab = Lab::new(&text);
+    run(&lab, "a", &[]);
+    run(&lab, "b", &["--set", "links.bottleneck.delay=\"20 ms\""]);
+    let report = lab.run(&["compare", "a", "b", "--json"]).exits(3).json();
+    let [a, b] = ["a", "b"].map(|run| read(&lab.path(run).join("summary.json")));
+    let times = |summary: &Value| -> Vec<f64> {
+        let flows = summary["flows"]["ftp"].as_array().expect("flows");
+        let mut times: Vec<f64> = flows.iter().map(|flow| number(&flow["completion_s"])).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    };
+    let rows = report["rows"].as_array().expect("rows");
+    let of_flows = rows.iter().filter(|row| row["quantity"] != "rtt");
+    let of_flows: Vec<&str> = of_flows
+        .filter_map(|row| row["metric"].as_str())
+        .filter(|metric| metric.contains("flows."))
+        .collect();
+    let folds = ["sum(flows.ftp.goodput_bps)", "mean(flows.ftp.completion_s)", "p50(flows.ftp.completion_s)"];
+    assert_eq!(of_flows, [&folds[..], &["p95(flows.ftp.completion_s)"]].concat());
+    let median = row(&report, "p50(flows.ftp.completion_s)");
+    assert_eq!((number(&median["one"]), number(&median["other"])), (times(&a)[19], times(&b)[19]));
+    assert_eq!(median["holds"], false);
+    assert_eq!(row(&report, "sum(flows.ftp.goodput_bps)")["holds"], true);
+    let text = lab.run(&["compare", "a", "b"]).exits(3).stdout();
+    assert!(text.lines().count() < 20 && text.contains("p95(flows.ftp.completion_s)"), "{text}");
+    // A few are compared one by one.
+    let few = Lab::new(&transfers());
+    run(&few, "a", &[]);
+    let report = few.run(&["compare", "a", "a", "--json"]).exits(0).json();
+    assert_eq!(row(&report, "flows.ftp[2].completion_s")["holds"], true);
+}
+
+/// Three transfers of 60 kB.
+fn transfers() -> String {
+    JOINING.replace("law = \"xcp\"\ncount", "law = \"cubic\"\nsize = \"60 kB\"\ncount")
 }
 
 #[test]

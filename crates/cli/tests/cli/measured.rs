@@ -173,7 +173,7 @@ fn what_is_no_recording_or_no_run_is_refused() {
         (&["run", "run", "--at", "1"], "--at is about a measurement, and both are runs"),
         (
             &["run", "run", "--tolerance", "cwnd=1"],
-            "cwnd is not compared between two runs; allowed: goodput, rtt",
+            "cwnd is not compared between two runs; allowed: goodput, completion, rtt",
         ),
     ] {
         let finished = lab.run(&[&["compare"], arguments].concat()).exits(2);

@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::judging::claims::{Control, Scalar, axis_value};
 use crate::judging::grid::{Axes, Axis};
-use crate::judging::metric::{Elements, Metric, quantities};
+use crate::judging::metric::{CONVERGENCE, Elements, Metric, quantities};
 use crate::judging::observation::{Observation, PointResult};
 use crate::judging::seeds::{Estimate, SEED};
 use crate::text::decode::{At, Language, record, word, words, wrong_type};
@@ -160,7 +160,9 @@ impl Quantity {
 impl Language for Quantity {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         match &node.value {
-            Value::String(name) if !name.contains(['.', '(']) => Some(Self::Name(name.clone())),
+            Value::String(name) if !name.contains(['.', '(']) && name != CONVERGENCE => {
+                Some(Self::Name(name.clone()))
+            }
             _ => Metric::decode(node, findings).map(Self::Metric),
         }
     }

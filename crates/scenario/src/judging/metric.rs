@@ -9,6 +9,7 @@
 //! jain(flows.ftp.goodput_bps) mean over [10 s, 20 s]
 //! jain(flows.*.goodput_bps)            p99.9(flows.web.fct_s)
 //! links.bottleneck.queue_packets at 20 s - links.bottleneck.queue_packets at 10 s
+//! convergence_s                        convergence_s.ftp
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,16 +20,20 @@ use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::queue::{Discipline, Reason};
 use congestlab_net::xcp_i::Stats;
-use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
+use congestlab_sim::outcome::{FlowOutcome, LinkOutcome};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value as Json;
 
 use crate::judging::fairness::jain;
+use crate::judging::sum::{arrived_bits, measured_s, together};
 use crate::text::decode::{Language, wrong_type};
 use crate::text::diagnostic::{Findings, Span, choices};
 use crate::text::path;
 use crate::text::path::Step;
 use crate::text::tree::{Node, Value};
+
+pub use series::Series;
+use series::{Name, Target};
 
 /// (s, value), in the order of time.
 pub type TimeSeries = Vec<(f64, f64)>;
@@ -55,6 +60,9 @@ const FLOW_SERIES: &[&str] = &[
     "truth_bps",
     "probe_bps",
 ];
+
+/// The metric of the time from which flows share fairly: of all flows, or of a group.
+pub(crate) const CONVERGENCE: &str = "convergence_s";
 
 /// Of diagnostics.
 const CODE: &str = "scenario::metric";
@@ -182,6 +190,8 @@ enum Question {
     Over(Summary, Picos, Picos),
     /// When the series first compares so from a time on, seconds.
     FirstTime(Comparison, Picos),
+    /// From when on flows share fairly, seconds.
+    Convergence,
 }
 
 /// What is said of the bins of an interval.
@@ -352,82 +362,6 @@ impl fmt::Display for Reading {
     }
 }
 
-/// The time series of a run, with the names of its elements.
-pub struct Series<'a> {
-    outcome: &'a Outcome,
-    links: Vec<&'a str>,
-    groups: Vec<&'a str>,
-}
-
-impl<'a> Series<'a> {
-    /// The series of an outcome; names in the order of the model.
-    pub fn new(outcome: &'a Outcome, model: &'a congestlab_sim::model::Model) -> Self {
-        Self {
-            outcome,
-            links: model.links.iter().map(|link| link.name.as_str()).collect(),
-            groups: model.groups.iter().map(|group| group.name.as_str()).collect(),
-        }
-    }
-
-    /// When a flow began and was complete; always of a link.
-    fn life(&self, target: &Target<'_>, (place, index): (u32, u32)) -> (Picos, Picos) {
-        let group = self.outcome.groups.get(place as usize).filter(|_| target.table == "flows");
-        let Some(flow) = group.and_then(|flows| flows.get(index as usize)) else { return (0, Picos::MAX) };
-        let picos = |seconds: f64| (seconds * 1e12).round() as Picos;
-        let end = flow.completion_s.map_or(Picos::MAX, |after| picos(flow.start_s + after));
-        (picos(flow.start_s), end)
-    }
-
-    /// Values by place of the link or group, and flow (0 for a link), each in time order.
-    fn select(&self, target: &Target<'_>) -> BTreeMap<(u32, u32), Vec<(Picos, f64)>> {
-        let mut selected: BTreeMap<(u32, u32), Vec<(Picos, f64)>> = BTreeMap::new();
-        for sample in self.outcome.series.iter().filter(|sample| sample.metric == target.metric) {
-            let (table, names, element) = match sample.element {
-                Element::Link(link) => ("links", &self.links, (link, 0)),
-                Element::Cloud(link, number) => ("links", &self.links, (link, number)),
-                Element::Flow(group, flow) => ("flows", &self.groups, (group, flow)),
-            };
-            let is_wanted = target.table == table
-                && target.name.has(names[element.0 as usize])
-                && target.index.is_none_or(|wanted| wanted == element.1 as usize);
-            if is_wanted {
-                selected.entry(element).or_default().push((sample.at, sample.value));
-            }
-        }
-        selected
-    }
-}
-
-/// What a path into the series names.
-struct Target<'a> {
-    table: &'a str,
-    name: Name<'a>,
-    index: Option<usize>,
-    metric: &'a str,
-}
-
-/// Whose a metric is.
-#[derive(Clone, Copy)]
-enum Name<'a> {
-    One(&'a str),
-    /// Every link that the file has, or the other direction of each; every group.
-    Any {
-        reverse: bool,
-    },
-}
-
-impl Name<'_> {
-    fn has(self, name: &str) -> bool {
-        match self {
-            Self::One(own) => own == name,
-            Self::Any { reverse } => name.ends_with(REVERSE) == reverse,
-        }
-    }
-}
-
-/// How the names of the other directions of links end.
-const REVERSE: &str = ".reverse";
-
 impl Metric {
     /// The text that it was read from.
     pub fn text(&self) -> &str {
@@ -453,14 +387,19 @@ impl Metric {
             "srtt_ms",
             "collisions",
         ];
-        self.terms.iter().any(|(_, term)| term.needs_series() && !OF_ALL.contains(&last_key(&term.steps)))
+        let is_of_all =
+            |term: &Term| term.question == Question::Convergence || OF_ALL.contains(&last_key(&term.steps));
+        self.terms.iter().any(|(_, term)| term.needs_series() && !is_of_all(term))
     }
 
     /// What it reads of which elements: `links` or `flows`, a name, and a value or series of it. Jain's index is of goodputs; what
     /// is of the whole run has no name.
     pub fn reads(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.terms.iter().map(|(_, term)| match term.steps.as_slice() {
-            [Step::Key(table), Step::Key(name)] if table == "jain" => ("flows", name.as_str(), "goodput_bps"),
+            [Step::Key(table), Step::Key(name)] if table == "jain" || table == CONVERGENCE => {
+                ("flows", name.as_str(), "goodput_bps")
+            }
+            [Step::Key(table)] if table == CONVERGENCE => ("flows", "*", "goodput_bps"),
             [Step::Key(table), Step::Key(name), Step::Key(value), ..]
             | [Step::Key(table), Step::Key(name), Step::Index(_), Step::Key(value), ..] => {
                 (table.as_str(), name.as_str(), value.as_str())
@@ -631,6 +570,7 @@ impl Term {
         match (self.fold, self.question) {
             (Some(Fold::Jain), _) => "jain",
             (_, Question::FirstTime(..)) => "t_s",
+            (_, Question::Convergence) => CONVERGENCE,
             _ => last_key(&self.steps),
         }
     }
@@ -670,7 +610,15 @@ impl Term {
             None => rest,
             Some(_) => rest.trim_start().strip_prefix(')').ok_or_else(|| format!("`{text}` lacks a `)`"))?,
         };
-        let question = Self::parse_question(rest.trim(), last_key(&steps))?;
+        let question = match steps.first() {
+            Some(Step::Key(table)) if table == CONVERGENCE => {
+                if fold.is_some() || !rest.trim().is_empty() {
+                    return Err(format!("`{text}`: {CONVERGENCE} is one number, of which nothing is asked"));
+                }
+                Question::Convergence
+            }
+            _ => Self::parse_question(rest.trim(), last_key(&steps))?,
+        };
         Ok(Self { fold, steps, question })
     }
 
@@ -732,14 +680,21 @@ impl Term {
     }
 
     fn read(&self, result: &Json, series: Option<&Series<'_>>) -> Reading {
+        if self.question == Question::Convergence {
+            let name = (self.steps.len() > 1).then(|| last_key(&self.steps));
+            let time = series.and_then(|series| series.convergence_s(name));
+            return time.map_or(Reading::Nothing, Reading::Number);
+        }
         if self.needs_series() {
             let (Some(series), Some(target)) = (series, self.target()) else { return Reading::Nothing };
             return self.ask(self.fold_bins(series, &target, false));
         }
         match self.fold {
             Some(Fold::Sum) if self.is_of_rates() => {
-                let sum = rates(&self.of_each(result, rate));
-                sum.map_or(Reading::Nothing, Reading::Number)
+                let each = self.of_each(result, bits);
+                let bits = each.iter().map(|bits| bits.unwrap_or(0.0));
+                let none = if each.is_empty() { Reading::Number(0.0) } else { Reading::Nothing };
+                together(bits, measured_s(result)).map_or(none, Reading::Number)
             }
             Some(fold) => fold.of(&self.select(result)),
             None => self.select(result),
@@ -880,10 +835,23 @@ impl Term {
             "links",
             "flows",
             "jain",
+            CONVERGENCE,
         ];
         let names = match table.as_str() {
             "links" => &elements.links,
             "flows" | "jain" => &elements.flows,
+            CONVERGENCE => {
+                let is_known = match self.steps.as_slice() {
+                    [_, Step::Key(name)] => elements.flows.iter().any(|(other, _)| other == name),
+                    steps => steps.len() == 1,
+                };
+                if !is_known {
+                    let help =
+                        choices(last_key(&self.steps), elements.flows.iter().map(|(name, _)| name.as_str()));
+                    refusal.say(format!("{CONVERGENCE} is of all flows or of a group"), help);
+                }
+                return;
+            }
             _ => {
                 let is_known = top.contains(&table.as_str()) && self.steps.len() == 1;
                 if !is_known || is_series {
@@ -1037,7 +1005,7 @@ impl Question {
     /// It asks for what a run that ends at `end` does not have.
     fn is_beyond(self, end: Picos) -> bool {
         match self {
-            Self::Result => false,
+            Self::Result | Self::Convergence => false,
             Self::At(time) | Self::Over(_, _, time) | Self::FirstTime(_, time) => time > end,
         }
     }
@@ -1045,7 +1013,7 @@ impl Question {
     fn answer(self, list: &[(Picos, f64)]) -> Reading {
         let number = |value: Option<f64>| value.map_or(Reading::Nothing, Reading::Number);
         match self {
-            Self::Result => Reading::Nothing,
+            Self::Result | Self::Convergence => Reading::Nothing,
             Self::At(time) => number(list.iter().find(|&&(at, _)| at >= time).map(|&(_, value)| value)),
             Self::Over(summary, from, to) => {
                 let inside = list.iter().filter(|&&(at, _)| from < at && at <= to);
@@ -1102,29 +1070,18 @@ impl Summary {
     }
 }
 
-/// A flow's rate times the part of the measured time in which it lives, and the measured time, s.
-fn rate(result: &Json, flow: &Json, rest: &[Step]) -> (Option<f64>, f64) {
+/// Bits of a flow: its rate times the part of the measured time in which it lives.
+fn bits(result: &Json, flow: &Json, rest: &[Step]) -> Option<f64> {
     let time = |object: &Json, key: &str| object[key].as_f64();
     let (from, to) = (time(result, "warmup_s").unwrap_or(0.0), time(result, "duration_s").unwrap_or(0.0));
-    let measured = to - from;
     // Exactly, where the result has it.
     if last_key(rest) == "goodput_bps" {
-        return (time(flow, "delivered_bytes").map(|bytes| bytes * 8.0), measured);
+        return arrived_bits(flow);
     }
     let begins = time(flow, "start_s").unwrap_or(0.0);
     let completes = time(flow, "completion_s").map_or(to, |after| begins + after);
     let ends = time(flow, "stop_s").unwrap_or(to).min(completes).min(to);
-    (resolve(flow, rest).number().map(|rate| rate * (ends - from.max(begins)).max(0.0)), measured)
-}
-
-/// What flows got together: rates over times of their own have no sum, bits over one time have.
-fn rates(each: &[(Option<f64>, f64)]) -> Option<f64> {
-    if each.is_empty() {
-        return Some(0.0);
-    }
-    let measured = each.first().map(|(_, measured)| *measured).filter(|measured| *measured > 0.0)?;
-    // Not by `sum`, which is -0 of nothing.
-    Some(each.iter().fold(0.0, |sum, (bits, _)| sum + bits.unwrap_or(0.0)) / measured)
+    resolve(flow, rest).number().map(|rate| rate * (ends - from.max(begins)).max(0.0))
 }
 
 /// Follows a path. A key of an array is that key of all its elements.
@@ -1183,5 +1140,6 @@ pub(crate) fn quantities() -> Vec<String> {
     names
 }
 
+mod series;
 #[cfg(test)]
 mod tests;

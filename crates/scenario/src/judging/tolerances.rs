@@ -4,8 +4,9 @@ use crate::text::decode::{At, record};
 use crate::text::diagnostic::{Findings, choices};
 
 /// Names of the quantities that are compared; least values of their tolerances.
-pub(crate) const QUANTITIES: [(&str, f64); 7] = [
+pub(crate) const QUANTITIES: [(&str, f64); 8] = [
     ("goodput", 0.0),
+    ("completion", 0.0),
     ("rtt", 0.0),
     ("utilization", 0.0),
     ("queue", 0.0),
@@ -17,7 +18,7 @@ pub(crate) const QUANTITIES: [(&str, f64); 7] = [
 record! {
     /// A difference between simulation and real TCP that has a reason.
     Allowed {
-        /// Quantity: "goodput", "rtt", "utilization", "queue", "queue_p95", "drops", "convergence".
+        /// Quantity: "goodput", "completion", "rtt", "utilization", "queue", "queue_p95", "drops", "convergence".
         of: String = required,
         /// Largest difference that still agrees, as `compare --tolerance` takes it; absent: it is not judged.
         at_most: f64,

@@ -5,11 +5,16 @@
 
 use std::collections::BTreeMap;
 
+use congestlab_core::units::Time;
 use congestlab_net::port::FeedbackAt;
+use congestlab_net::tcp::App;
+use congestlab_sim::model::GroupKind;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::judging::fairness::{time_to_fair_share, trailing_mean};
+use crate::judging::fairness::{Life, convergence_s, trailing_mean};
+use crate::judging::metric::Percent;
+use crate::judging::sum;
 pub use crate::judging::tolerances::Tolerance;
 use crate::results::folder::{FolderError, RunFolder, SeriesRow};
 use crate::results::tables::seconds;
@@ -51,8 +56,9 @@ pub(crate) enum Of {
 }
 
 /// All quantities, with the tolerances that a live run of a scenario must keep.
-pub const QUANTITIES: [Quantity; 7] = [
+pub const QUANTITIES: [Quantity; 8] = [
     Quantity::new("goodput", Of::Flows, "goodput_bps", Measure::Relative, Some(0.05)),
+    Quantity::new("completion", Of::Flows, "completion_s", Measure::Relative, Some(0.1)),
     Quantity::new("rtt", Of::Flows, "rtt_mean_ms", Measure::Relative, None),
     Quantity::new("utilization", Of::Links, "utilization", Measure::Absolute, None),
     Quantity::new("queue", Of::Links, "queue_mean_packets", Measure::Absolute, Some(10.0)),
@@ -74,11 +80,10 @@ impl Quantity {
 
     pub(crate) fn row(&self, metric: String, [one, other]: [Option<f64>; 2]) -> Row {
         let difference = one.zip(other).map(|(one, other)| self.measure.of(one, other));
-        let holds = self.tolerance.map(|tolerance| match difference {
-            Some(difference) => difference <= tolerance,
-            // Nothing to measure in both is no difference.
-            None => one.is_none() && other.is_none(),
-        });
+        // Where both have nothing to measure there is nothing to judge.
+        let is_judged = one.is_some() || other.is_some();
+        let judged = self.tolerance.filter(|_| is_judged);
+        let holds = judged.map(|tolerance| difference.is_some_and(|difference| difference <= tolerance));
         let (quantity, measure, allowed) = (self.name, self.measure, self.tolerance);
         Row { metric, quantity, one, other, measure, difference, allowed, holds }
     }
@@ -100,7 +105,7 @@ impl Measure {
 /// One number of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Path of the number in the results; `convergence_s` is computed here.
+    /// The metric, as claims take it; `convergence_s` is read from the series.
     pub metric: String,
     /// Name of its tolerance.
     pub quantity: &'static str,
@@ -114,7 +119,7 @@ pub struct Row {
     pub difference: Option<f64>,
     /// Largest difference that still agrees.
     pub allowed: Option<f64>,
-    /// True if the values agree; `None` where there is no tolerance.
+    /// True if the values agree; `None` where there is no tolerance, or no value in either run.
     pub holds: Option<bool>,
 }
 
@@ -172,15 +177,31 @@ pub fn compare(runs: [&RunFolder; 2], quantities: &[Quantity]) -> Result<Compari
     let mut rows = Vec::new();
     let of = |of: Of| quantities.iter().filter(move |quantity| quantity.of == of);
     for (name, shape) in elements(runs[0], "flows") {
+        // The goodput of a flow that ends is its size over its completion time, which is compared in its place.
+        let is_finite = runs.into_iter().any(|run| is_finite(run, name));
+        let is_apt =
+            |quantity: &&Quantity| quantity.key != if is_finite { "goodput_bps" } else { "completion_s" };
+        if let Some(goodput) = of(Of::Flows).find(|quantity| quantity.key == "goodput_bps" && is_finite) {
+            let sum = |run: &RunFolder| sum::goodput(run.summary(), [&run.summary()["flows"][name]]);
+            rows.push(goodput.row(format!("sum(flows.{name}.goodput_bps)"), runs.map(sum)));
+        }
         let Json::Array(flows) = shape else {
             // More flows than the results list: their mean.
-            for quantity in of(Of::Flows) {
+            for quantity in of(Of::Flows).filter(is_apt) {
                 let mean = |run: &RunFolder| run.summary()["flows"][name][quantity.key]["mean"].as_f64();
                 rows.push(quantity.row(format!("mean(flows.{name}.{})", quantity.key), runs.map(mean)));
             }
             continue;
         };
-        for quantity in of(Of::Flows) {
+        for quantity in of(Of::Flows).filter(is_apt) {
+            if quantity.key == "completion_s" && flows.len() > COMPLETIONS_MAX {
+                let each = runs.map(|run| completions(&run.summary()["flows"][name]));
+                for (fold, of) in COMPLETIONS {
+                    let values = [of(&each[0]), of(&each[1])];
+                    rows.push(quantity.row(format!("{fold}(flows.{name}.completion_s)"), values));
+                }
+                continue;
+            }
             for index in 0..flows.len() {
                 let value = |run: &RunFolder| run.summary()["flows"][name][index][quantity.key].as_f64();
                 rows.push(quantity.row(format!("flows.{name}[{index}].{}", quantity.key), runs.map(value)));
@@ -199,6 +220,36 @@ pub fn compare(runs: [&RunFolder; 2], quantities: &[Quantity]) -> Result<Compari
     }
     let holds = rows.iter().all(|row| row.holds != Some(false));
     Ok(Comparison { holds, rows, warnings: warnings(runs) })
+}
+
+/// Finite flows of a group whose completion times are compared one by one; of more, the distribution is.
+const COMPLETIONS_MAX: usize = 12;
+
+/// A number made of the completion times of a group, and its name.
+type Statistic = (&'static str, fn(&[f64]) -> Option<f64>);
+
+/// Statistics of completion times that are compared.
+const COMPLETIONS: [Statistic; 3] = [
+    ("mean", |times| Some(times.iter().sum::<f64>() / times.len() as f64).filter(|mean| mean.is_finite())),
+    ("p50", |times| Percent::whole(50).of(times.to_vec()).filter(|time| time.is_finite())),
+    ("p95", |times| Percent::whole(95).of(times.to_vec()).filter(|time| time.is_finite())),
+];
+
+/// Completion times of the flows of a group; infinite if a flow does not complete.
+fn completions(flows: &Json) -> Vec<f64> {
+    let flows = flows.as_array().into_iter().flatten();
+    flows.map(|flow| flow["completion_s"].as_f64().unwrap_or(f64::INFINITY)).collect()
+}
+
+/// Returns true if the flows of a group have a size, and are not stopped before.
+fn is_finite(run: &RunFolder, name: &str) -> bool {
+    let group = run.scenario().base_model().groups.iter().find(|group| group.name == name);
+    group.is_some_and(|group| match &group.kind {
+        GroupKind::Tcp(config) if group.stop == Time::NEVER => {
+            !matches!(config.app, App::Endless | App::Bursts { total: None, .. })
+        }
+        _ => false,
+    })
 }
 
 /// Names and results of flows or links, in the order of the file.
@@ -263,17 +314,12 @@ pub(crate) fn doubts(run: &RunFolder) -> Vec<String> {
     told.collect()
 }
 
-/// Seconds from the start of the last flow until all share fairly, up to the end of the first.
+/// The convergence time of all flows of a run, s.
 pub(crate) fn convergence(run: &RunFolder) -> Result<Option<f64>, FolderError> {
     // More flows than the results list are too many to look at one by one.
     let listed: Option<Vec<&Vec<Json>>> = elements(run, "flows").map(|(_, flows)| flows.as_array()).collect();
-    let Some(listed) = listed else { return Ok(None) };
-    let (mut from, mut until) = (0.0f64, f64::INFINITY);
-    for flow in listed.into_iter().flatten() {
-        let start = flow["start_s"].as_f64().unwrap_or(0.0);
-        from = from.max(start);
-        until = until.min(flow["stop_s"].as_f64().unwrap_or(f64::INFINITY));
-        until = until.min(flow["completion_s"].as_f64().map_or(f64::INFINITY, |took| start + took));
+    if listed.is_none() {
+        return Ok(None);
     }
     let Some(every) = run.scenario().base_model().sample_every.map(seconds) else { return Ok(None) };
     let bins = (seconds(run.scenario().base_model().duration) / every).ceil().max(0.0) as usize;
@@ -288,8 +334,11 @@ pub(crate) fn convergence(run: &RunFolder) -> Result<Option<f64>, FolderError> {
             }
         }
     })?;
-    let goodputs: Vec<Vec<f64>> = goodputs.into_values().collect();
-    Ok(time_to_fair_share(&goodputs, every, from, until))
+    let lives = goodputs.into_iter().map(|((name, index), goodputs)| {
+        let time = |key: &str| run.summary()["flows"][&name][index as usize][key].as_f64();
+        Life::new(time("start_s").unwrap_or(0.0), time("stop_s"), time("completion_s"), goodputs)
+    });
+    Ok(convergence_s(&lives.collect::<Vec<_>>(), every))
 }
 
 /// One line of a picture.

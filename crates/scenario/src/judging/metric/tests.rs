@@ -1,4 +1,4 @@
-use congestlab_sim::outcome::Sample;
+use congestlab_sim::outcome::{Element, Outcome, Sample};
 use serde_json::json;
 
 use super::*;
@@ -16,11 +16,11 @@ fn result() -> Json {
         "flows": {
             // The first lives from 0 s to 4 s, of which 2 s are measured; the second sends nothing; the third stops at 6 s.
             "ftp": [
-                { "goodput_bps": 4.0, "throughput_bps": 8.0, "delivered_bytes": 1, "start_s": 0.0,
+                { "goodput_bps": 4.0, "throughput_bps": 8.0, "arrived_bytes": 1, "start_s": 0.0,
                   "stop_s": null, "completion_s": 4.0 },
-                { "goodput_bps": null, "throughput_bps": null, "delivered_bytes": 0, "start_s": 9.0,
+                { "goodput_bps": null, "throughput_bps": null, "arrived_bytes": 0, "start_s": 9.0,
                   "stop_s": null, "completion_s": null },
-                { "goodput_bps": 1.0, "throughput_bps": 2.0, "delivered_bytes": 1, "start_s": 1.0,
+                { "goodput_bps": 1.0, "throughput_bps": 2.0, "arrived_bytes": 1, "start_s": 1.0,
                   "stop_s": 6.0, "completion_s": null },
             ],
             "web": [{ "goodput_bps": 2.0, "completion_s": 0.5 }, { "goodput_bps": 2.0, "completion_s": 0.25 }],
@@ -77,8 +77,7 @@ fn a_sum_of_rates_is_of_bits_over_one_time() {
     assert_eq!(read("sum(flows.ftp.throughput_bps)"), Reading::Number((8.0 * 2.0 + 2.0 * 4.0) / 8.0));
     assert_eq!(read("sum(flows.ftp[0].goodput_bps)"), Reading::Number(1.0), "of one, too");
     assert_eq!(read("mean(flows.ftp.goodput_bps)"), Reading::Number(2.5), "a mean of rates is one");
-    let no_time =
-        json!({ "warmup_s": 1.0, "duration_s": 1.0, "flows": { "ftp": [{ "delivered_bytes": 3 }] } });
+    let no_time = json!({ "warmup_s": 1.0, "duration_s": 1.0, "flows": { "ftp": [{ "arrived_bytes": 3 }] } });
     let sum = Metric::parse("sum(flows.ftp.goodput_bps)").expect("a metric");
     assert_eq!(sum.read(&no_time, None), Reading::Nothing);
 }
@@ -212,6 +211,24 @@ fn questions_to_the_series_are_answered_by_bins() {
     assert_eq!(ask("mean(flows.ftp.goodput_bps) at 3 s"), Reading::Number(3.0));
     assert_eq!(ask("sum(flows.ftp.goodput_bps) mean over [0 s, 4 s]"), Reading::Number(12.0 / 4.0));
     assert_eq!(ask("flows.ftp[1].goodput_bps at 3 s"), Reading::Number(1.0), "the series itself is whole");
+    // They share the first second fairly, and all the time together is two.
+    for text in ["convergence_s", "convergence_s.ftp"] {
+        let metric = Metric::parse(text).unwrap();
+        assert!(metric.needs_series() && !metric.is_of_law() && !metric.is_list());
+        assert_eq!((metric.unit_name(), ask(text)), ("convergence_s", Reading::Nothing));
+        assert!(metric.reads().all(|(table, _, value)| (table, value) == ("flows", "goodput_bps")));
+    }
+    for sample in outcome.series.iter_mut().filter(|sample| sample.metric == "goodput_bps") {
+        sample.value = 3.0;
+    }
+    let series = Series::new(&outcome, &model);
+    let ask = |text: &str| Metric::parse(text).unwrap().read(&Json::Null, Some(&series));
+    assert_eq!(ask("convergence_s"), Reading::Number(1.0));
+    assert_eq!(ask("convergence_s.ftp"), Reading::Number(1.0));
+    assert_eq!(ask("convergence_s.web"), Reading::Nothing);
+    for text in ["convergence_s at 2 s", "mean(convergence_s)"] {
+        assert!(Metric::parse(text).is_err(), "{text}");
+    }
 }
 
 #[test]

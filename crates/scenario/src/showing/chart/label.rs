@@ -9,7 +9,7 @@ pub fn is_share(label: &str) -> bool {
 }
 
 /// Names of quantities that are not the words of their columns.
-const NAMES: [(&str, &str); 22] = [
+const NAMES: [(&str, &str); 23] = [
     ("utilization", "utilisation"),
     ("jain", "Jain's fairness index"),
     ("goodput_sum_bps", "goodput of all flows"),
@@ -29,6 +29,7 @@ const NAMES: [(&str, &str); 22] = [
     ("rtt_mean_ms", "mean round-trip time"),
     ("srtt_ms", "smoothed round-trip time"),
     ("completion_s", "flow completion time"),
+    ("convergence_s", "convergence time"),
     ("fct_s", "flow completion time"),
     ("error.packet_error_rate", "packet error rate"),
     ("error.bit_error_rate", "bit error rate"),

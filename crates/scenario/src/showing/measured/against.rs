@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::{MeasuredFlow, Measurement, Span, mean_between};
-use crate::judging::fairness::time_to_fair_share;
+use crate::judging::fairness::{Life, convergence_s};
 use crate::judging::tolerances::Tolerance;
 use crate::results::folder::{FolderError, RunFolder};
 use crate::showing::compare::{self, Comparison, Curve, Curves, Measure, Of, Quantity, Row};
@@ -287,20 +287,17 @@ fn too_long(pair: &Pair<'_>, duration: f64) -> Option<String> {
     })
 }
 
-/// Seconds from the start of the last measured flow until all share fairly, up to the end of the first. `None`: the
-/// intervals are too long to see it, or the start was left out; `Some(None)`: they never do.
+/// The convergence time of the measured flows, s. `None`: the intervals are too long to see it, or the start was left out;
+/// `Some(None)`: it is not within the run.
 fn convergence(pairs: &[Pair<'_>], duration: f64) -> Option<Option<f64>> {
-    let (mut from, mut until) = (0.0f64, duration);
     let every = BIN_S.max(duration / BINS_MAX);
     let bins = (duration / every).ceil().max(0.0) as usize;
-    let mut goodputs = Vec::new();
+    let mut lives = Vec::new();
     for Pair { measured, shift_s, .. } in pairs {
         let is_coarse = |span: &Span| span.to_s - span.from_s > INTERVAL_MAX_S;
         if measured.from_s > measured.began_s || measured.bytes.iter().any(is_coarse) {
             return None;
         }
-        from = from.max(measured.from_s + shift_s);
-        until = until.min(measured.until_s() + shift_s);
         let mut bytes = vec![0.0; bins];
         for span in measured.bytes.iter().filter(|span| span.to_s > span.from_s) {
             let (begin, end) = (span.from_s + shift_s, span.to_s + shift_s);
@@ -314,9 +311,10 @@ fn convergence(pairs: &[Pair<'_>], duration: f64) -> Option<Option<f64>> {
                 *value += span.amount * common / (end - begin);
             }
         }
-        goodputs.push(bytes);
+        let end_s = duration.min(measured.until_s() + shift_s);
+        lives.push(Life { start_s: measured.from_s + shift_s, end_s, goodputs: bytes });
     }
-    Some(time_to_fair_share(&goodputs, every, from, until))
+    Some(convergence_s(&lives, every))
 }
 
 /// Lines of the measured flows, each in the place of the run's.
