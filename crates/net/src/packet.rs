@@ -71,13 +71,24 @@ pub const UNLIMITED: u32 = (1 << 24) - 1;
 /// The word of a data packet that says whose headers it carries.
 const TAG: usize = 7;
 
+/// Bits of a time in the stamp of a connection's packet: 78 hours in nanoseconds, longer than any packet is under way.
+pub const STAMP_BITS: u32 = 48;
+
+/// Returns the stamp of a packet of a connection: a time, and the number of the transmission among all of its sender.
+#[inline(always)]
+pub const fn stamp(time: Time, number: u16) -> u64 {
+    time.0 & ((1 << STAMP_BITS) - 1) | (number as u64) << STAMP_BITS
+}
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Packet {
     /// Time at which the packet reaches the element that it is on the way to, or began to wait there, ps.
     pub at: Picos,
-    /// Data, SYN, probe: time at which it was sent, ns (RFC 7323 TSval). ACK: the TSval that it echoes.
+    /// Data, SYN, probe: time at which it was sent, ns (RFC 7323 TSval). ACK: the TSval that it echoes. Packets of
+    /// connections have the low [`STAMP_BITS`] bits of that time ([`Packet::sent_at`]) and the number of their
+    /// transmission above ([`stamp`]); all others have the whole time.
     pub stamp_ns: u64,
     /// Index of the flow, over the whole run.
     pub flow: u32,
@@ -152,13 +163,29 @@ impl Packet {
         self.words[1] = reply.word;
     }
 
-    /// Returns the IP identification: tells transmissions apart and names the same one on every link; what never is
-    /// fragmented may have any (RFC 6864 §4.1). Fibonacci hashing, for no better reason than that it spreads.
-    /// Packets that show their headers may say another one.
+    /// Returns the time in the stamp of a connection's packet: the latest that is not after `now`, where there is one.
+    #[inline(always)]
+    pub const fn sent_at(&self, now: Time) -> Time {
+        let past = now.0 >> STAMP_BITS << STAMP_BITS;
+        let time = past | self.stamp_ns & ((1 << STAMP_BITS) - 1);
+        Time(if time > now.0 && past > 0 { time - (1 << STAMP_BITS) } else { time })
+    }
+
+    /// Returns the IP identification, which names one transmission on every link: the number of the transmission, so that
+    /// the next 65,535 packets of the same sender have others, repeated ones included. Atomic datagrams may have
+    /// any (RFC 6864 §4.1). The number's highest bit comes last, because laws of the order `ipid` write that bit.
     #[inline]
     pub const fn identification(&self) -> u16 {
-        let name = self.stamp_ns ^ (self.seq as u64) << 32;
-        (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
+        match self.kind {
+            // A source sends each number once.
+            Kind::Datagram => self.seq as u16,
+            // Each message has a time of its own. Fibonacci hashing spreads times.
+            Kind::Control | Kind::Probe => {
+                let name = self.stamp_ns ^ (self.seq as u64) << 32;
+                (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
+            }
+            _ => ((self.stamp_ns >> STAMP_BITS) as u16).rotate_left(1),
+        }
     }
 
     /// Returns the advertised window of an ACK in segments; [`UNLIMITED`] is unlimited.

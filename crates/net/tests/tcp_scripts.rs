@@ -94,7 +94,7 @@ impl Run {
         while let Side::Sender(sender) = &mut self.side
             && let Some(packet) = sender.poll_transmit(&self.config, Time(self.now))
         {
-            self.stamps.insert(self.segment(packet.seq), packet.stamp_ns);
+            self.stamps.insert(self.segment(packet.seq), packet.sent_at(Time(self.now)).0);
             self.sent.push_back((self.now, packet));
         }
     }
@@ -432,7 +432,7 @@ fn expect(run: &mut Run, at: u64, words: &[&str]) -> Result<()> {
                     let shown = if key == "cwnd" { i64::from(cwnd) } else { epoch.into() };
                     (shown, value.parse().map_err(|_| "no number")?)
                 }
-                _ => (packet.stamp_ns as i64, parse_time(value)? as i64),
+                _ => (packet.sent_at(Time(at)).0 as i64, parse_time(value)? as i64),
             };
             if shown != wanted {
                 return Err(format!("its {key} is {shown}, expected {wanted}"));

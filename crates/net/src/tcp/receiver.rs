@@ -7,7 +7,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 use super::ranges::Ranges;
 use super::window::{Advertise, Window};
 use super::{Config, Connection, absolute, in_bytes};
-use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, flag, stamp};
 
 /// How long the acknowledgment of a single segment waits for a second one. RFC 5681 §4.2 allows
 /// 500 ms; ns-2's 100 ms stay below every retransmission timeout in use, 200 ms included.
@@ -40,7 +40,7 @@ pub struct Receiver {
     /// First segment not received (RCV.NXT).
     next: u64,
     /// TS.Recent (RFC 7323 §4.3).
-    stamp_ns: u64,
+    recent: Time,
     /// When a delayed ACK is due.
     deadline: Time,
     /// `None`: as it began.
@@ -58,6 +58,8 @@ pub struct Receiver {
     is_special: bool,
     /// Each packet is answered at once, and nothing but headers of laws is in it: no marks, no delays, no window of its own.
     is_prompt: bool,
+    /// Packets sent, modulo 2^16: each transmission has a number of its own.
+    sent: u16,
     received_packets: u64,
 }
 
@@ -116,7 +118,7 @@ impl Receiver {
             has_echo: echo.takes_part(),
             echo,
             next: 0,
-            stamp_ns: 0,
+            recent: Time::ZERO,
             deadline: Time::NEVER,
             rest: has_window.then(rest),
             flow,
@@ -129,6 +131,7 @@ impl Receiver {
                 || config.ecn
                 || config.ns2
                 || config.linux.is_some()),
+            sent: 0,
             received_packets: 0,
         }
     }
@@ -224,7 +227,7 @@ impl Receiver {
                 };
             }
             Kind::Syn => {
-                self.stamp_ns = packet.stamp_ns;
+                self.recent = packet.sent_at(now);
                 if packet.flags & flag::HEADER != 0 {
                     let special = asked(self.is_special, &self.rest);
                     self.echo.on_data(
@@ -266,8 +269,8 @@ impl Receiver {
         // RFC 7323 §4.3: what an ACK echoes comes from the last segment in sequence; if ACKs are
         // delayed, from the first one that it acknowledges. ns-2 echoes the packet's own.
         let is_in_sequence = PLAIN || index.is_none_or(|index| index <= self.next) && !is_waiting;
-        if (!PLAIN && config.ns2) || (is_in_sequence && packet.stamp_ns > self.stamp_ns) {
-            self.stamp_ns = packet.stamp_ns;
+        if (!PLAIN && config.ns2) || (is_in_sequence && packet.sent_at(now) > self.recent) {
+            self.recent = packet.sent_at(now);
         }
         let is_plain = PLAIN || index == Some(self.next) && !self.has_gap;
         let (arrived, delivered) = if is_plain {
@@ -394,8 +397,9 @@ impl Receiver {
                 self.deadline = window.opens_at(config).max(now + Duration(1));
             }
         }
+        self.sent = self.sent.wrapping_add(1);
         *packet = Packet {
-            stamp_ns: self.stamp_ns,
+            stamp_ns: stamp(self.recent, self.sent),
             flow: self.flow,
             seq: self.base.wrapping_add(self.next as u32),
             size: config.ack,

@@ -18,7 +18,7 @@ use super::linux::Linux;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Connection, Recovery, Wait, absolute, in_bytes, sent_bytes};
-use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag, stamp};
 use crate::random::Stream;
 use crate::stats::Histogram;
 
@@ -934,7 +934,7 @@ impl Sender {
         let has_more = first_unsent < available && first_unsent - self.una < u64::from(self.awnd);
         let is_window_limited = has_more && !self.has_room_beside::<PLAIN>(config, flight + 1);
         *packet = Packet {
-            stamp_ns: now.0,
+            stamp_ns: self.next_stamp(now),
             flow: self.flow,
             seq: self.base.wrapping_add(index as u32),
             size,
@@ -1066,11 +1066,26 @@ impl Sender {
         }
     }
 
+    /// Returns the stamp of the data packet that leaves now, before it is counted: each transmission has a number of its own.
+    #[inline(always)]
+    fn next_stamp(&self, now: Time) -> u64 {
+        let beside = self.ledger().map_or(0, |ledger| ledger.beside);
+        stamp(now, (self.next as u16).wrapping_add(beside).wrapping_add(1))
+    }
+
     fn control_packet(&mut self, config: &Config, now: Time) -> Packet {
         let is_syn = self.flags & bit::SYN != 0;
         self.flags &= !(bit::SYN | bit::PROBE);
+        // The first SYN is number 0.
+        let beside = if is_syn && self.flags & bit::SYN_EXPIRED == 0 {
+            0
+        } else {
+            let ledger = self.ledger_mut();
+            ledger.beside = ledger.beside.wrapping_add(1);
+            ledger.beside
+        };
         let mut packet = Packet {
-            stamp_ns: now.0,
+            stamp_ns: stamp(now, (self.next as u16).wrapping_add(beside)),
             flow: self.flow,
             seq: if is_syn { self.base.wrapping_sub(1) } else { self.base.wrapping_add(self.una as u32) },
             size: config.ack,
@@ -1116,9 +1131,10 @@ impl Sender {
             _ => self.next - 1,
         };
         let size = config.size_of(index);
+        let stamp_ns = self.next_stamp(now);
         self.count_repeated(config, now, index);
         *packet = Packet {
-            stamp_ns: now.0,
+            stamp_ns,
             flow: self.flow,
             seq: self.base.wrapping_add(index as u32),
             size,
@@ -1185,7 +1201,7 @@ impl Sender {
     /// The round trip that an ACK of new data measures (RFC 7323 §4.1).
     #[inline]
     fn sample(&mut self, now: Time, packet: &Packet) -> Duration {
-        let rtt = now - Time(packet.stamp_ns);
+        let rtt = now - packet.sent_at(now);
         self.rtt.sample(rtt);
         if self.is_measured(now) {
             self.round_trips.record(rtt);

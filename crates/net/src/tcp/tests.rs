@@ -121,6 +121,8 @@ struct Pair {
     /// By arrival time, then by number: each to the receiver (`true`) or to the sender.
     wire: BTreeMap<(u64, u64), (bool, Packet)>,
     number: u64,
+    /// Identifications of the packets that the receiver (`false`) and the sender sent.
+    named: BTreeSet<(bool, u16)>,
     random: Random,
     weather: Weather,
     now: u64,
@@ -161,6 +163,7 @@ impl Pair {
             config,
             wire: BTreeMap::new(),
             number: 0,
+            named: BTreeSet::new(),
             random: Random(seed),
             weather,
             now: 0,
@@ -177,6 +180,8 @@ impl Pair {
 
     fn send(&mut self, to_receiver: bool, packet: Packet) {
         assert_eq!(packet.flow, 3);
+        // Duplicate ACKs and repeated segments included: a capture tells all transmissions apart (RFC 6864 §4).
+        assert!(self.named.insert((to_receiver, packet.identification())), "{packet:?}");
         let loss = if to_receiver { self.weather.loss } else { self.weather.ack_loss };
         if self.random.below(100) < loss {
             return;

@@ -35,7 +35,7 @@ impl Sender {
         let (srtt, window) = (self.rtt.srtt(), self.law.window().0);
         let is_limited = self.flags & bit::WINDOW_LIMITED != 0;
         let Some(linux) = self.linux() else { return acked };
-        linux.rack.begin(now, Time(packet.stamp_ns));
+        linux.rack.begin(now, packet.sent_at(now));
         if advanced == 0 {
             return acked;
         }

@@ -61,6 +61,8 @@ pub(super) struct Ledger {
     pub(super) retransmits: u32,
     pub(super) timeouts: u32,
     pub(super) window_cuts: u32,
+    /// Packets sent beside new data and the first SYN, modulo 2^16.
+    pub(super) beside: u16,
     /// When a repeated packet left last in the same instant as one before it.
     pub(super) repeated_beside: Time,
     /// Bytes of repeated packets and probes in the whole run, and within the measured time.
@@ -79,6 +81,7 @@ impl Default for Ledger {
             retransmits: 0,
             timeouts: 0,
             window_cuts: 0,
+            beside: 0,
             repeated_beside: Time::ZERO,
             repeated_bytes: 0,
             measured_repeated_bytes: 0,
@@ -166,6 +169,7 @@ impl Sender {
     pub(super) fn count_repeated(&mut self, config: &Config, now: Time, index: u64) {
         let (size, is_measured) = (u64::from(config.size_of(index)), self.is_measured(now));
         let ledger = self.ledger_mut();
+        ledger.beside = ledger.beside.wrapping_add(1);
         ledger.repeated_bytes += size;
         if is_measured {
             ledger.measured_repeated_bytes += size;
@@ -247,7 +251,7 @@ impl Sender {
     pub fn is_over(&self, packet: &Packet) -> bool {
         let is_last_answer = || {
             let beside = self.ledger().is_some_and(|ledger| ledger.repeated_beside == self.sent_at);
-            packet.kind == Kind::Ack && packet.stamp_ns == self.sent_at.0 && !beside
+            packet.kind == Kind::Ack && packet.sent_at(self.sent_at) == self.sent_at && !beside
         };
         self.completion != Time::NEVER
             && self.una == self.next

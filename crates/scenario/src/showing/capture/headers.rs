@@ -17,9 +17,10 @@
 use std::collections::BTreeMap;
 
 use congestlab_core::law::{On, Segment, mpcp, xcp, xcp_i, xcp_r, xcp_r_v0};
+use congestlab_core::units::Time;
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_core::wire::xcp_extended::{self, Interoperable};
-use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
+use congestlab_net::packet::{Kind, PS_PER_NS, Packet, SACK_BLOCKS, flag};
 use congestlab_net::tcp::{Config, Connection};
 use congestlab_net::xcp_i::{Address, Message, Verb};
 use congestlab_sim::cloud::{receiver_address, router_address, router_flow, sender_address};
@@ -282,7 +283,7 @@ impl Tcp {
         let sequence =
             |seq: u32| isn.wrapping_add(1).wrapping_add(self.payload(u64::from(seq.wrapping_sub(1))) as u32);
         // RFC 7323 §5.4: a clock of milliseconds.
-        let stamp = (packet.stamp_ns / 1_000_000) as u32;
+        let stamp = (packet.sent_at(Time(packet.at / PS_PER_NS)).0 / 1_000_000) as u32;
         let echoed = if is_from_receiver(packet) { stamp } else { 0 };
         let mut xcp = Vec::new();
         let mut options = Vec::new();
