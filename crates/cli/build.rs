@@ -7,7 +7,12 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let top = Path::new("../..");
-    code::name(top);
+    // A package of this crate has a lock file of its own.
+    let lock = [Path::new("Cargo.lock"), &top.join("Cargo.lock")]
+        .into_iter()
+        .find(|path| path.is_file())
+        .map(Path::to_owned);
+    code::name(top, &lock.unwrap_or_default());
     // Links to what lies at the top, which a package of this crate follows.
     embed("papers");
     embed("acceptance");

@@ -6,5 +6,5 @@ mod code;
 fn main() {
     // Used by the command alone.
     let _ = code::files;
-    code::name("../..".as_ref());
+    code::name("../..".as_ref(), "Cargo.lock".as_ref());
 }

@@ -17,8 +17,8 @@ use congestlab_scenario::style::{self, Look};
 use serde_json::json;
 
 use crate::args::CompareArguments;
-use crate::explain::{bad_folder, open_folder};
 use crate::failure::{Failure, Message};
+use crate::folder;
 use crate::output::{Screen, print, require_file, write_file};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::table::{NOTHING, Table, number, percent, rate};
@@ -60,7 +60,10 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
         };
         quantity.tolerance = Some(*tolerance);
     }
-    let (comparison, drawn) = held(&sides, &quantities, arguments.at)?;
+    let (mut comparison, drawn) = held(&sides, &quantities, arguments.at)?;
+    let of_others =
+        runs(&sides).iter().filter_map(|run| folder::of_another_version(run.path(), run.version()));
+    comparison.warnings.splice(0..0, of_others);
     if !screen.json {
         for warning in &comparison.warnings {
             screen.note(&format!("warning: {warning}"));
@@ -103,6 +106,7 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
 /// Opens what is to be compared: a folder is a run, a file a measurement.
 fn open(arguments: &CompareArguments) -> Result<Sides, Failure> {
     let paths = [&arguments.one, &arguments.other];
+    let open_run = |path: &Path| RunFolder::open(path).map_err(Failure::folder);
     let are_files = paths.map(|path| path.is_file());
     let input = |text: String, help: &str| Err(Failure::Input(Message::new(text, help)));
     let (folder, first, is_first) = match are_files {
@@ -117,7 +121,7 @@ fn open(arguments: &CompareArguments) -> Result<Sides, Failure> {
                     return input(text, "give the file of a measurement in the place of one run");
                 }
             }
-            return Ok(Sides::Runs(Box::new([open_folder(paths[0])?, open_folder(paths[1])?])));
+            return Ok(Sides::Runs(Box::new([open_run(paths[0])?, open_run(paths[1])?])));
         }
         [true, true] => {
             let [one, other] = paths.map(|path| path.display());
@@ -127,7 +131,7 @@ fn open(arguments: &CompareArguments) -> Result<Sides, Failure> {
         [false, true] => (paths[0], paths[1], true),
         [true, false] => (paths[1], paths[0], false),
     };
-    let run = open_folder(folder)?;
+    let run = open_run(folder)?;
     let files = [first].into_iter().chain(&arguments.with);
     let files: Result<Vec<Measurement>, _> = files.map(|path| measured::read(path)).collect();
     let files = files.map_err(|error| {
@@ -149,7 +153,7 @@ fn held(
         Sides::Runs(runs) => {
             let comparison =
                 compare::compare([&runs[0], &runs[1]], quantities).map_err(|error| match error {
-                    CompareError::Folder(error) => bad_folder(&error),
+                    CompareError::Folder(error) => Failure::folder(error),
                     error @ CompareError::Different(_) => {
                         Failure::Input(Message::new(error.to_string(), "compare runs of one scenario"))
                     }
@@ -158,7 +162,7 @@ fn held(
         }
         Sides::Measured(run, files, pairing, is_first) => {
             let found = measured::against(run, files, pairing, at, quantities);
-            let Against { mut comparison, curves } = found.map_err(|error| bad_folder(&error))?;
+            let Against { mut comparison, curves } = found.map_err(Failure::folder)?;
             if !is_first {
                 for row in &mut comparison.rows {
                     std::mem::swap(&mut row.one, &mut row.other);
@@ -166,6 +170,14 @@ fn held(
             }
             Ok((comparison, Some(curves)))
         }
+    }
+}
+
+/// The runs among both sides.
+fn runs(sides: &Sides) -> &[RunFolder] {
+    match sides {
+        Sides::Runs(runs) => &runs[..],
+        Sides::Measured(run, ..) => std::slice::from_ref(run),
     }
 }
 
@@ -345,7 +357,7 @@ fn figure(sides: &Sides, measured: Option<&Curves>) -> Result<Figure, Failure> {
     let names = names(sides);
     let below = usize::from(matches!(names, [_, "measured"] | ["simulated", "live"]));
     let above = 1 - below;
-    let read = |run: &RunFolder| compare::curves(run).map_err(|error| bad_folder(&error));
+    let read = |run: &RunFolder| compare::curves(run).map_err(Failure::folder);
     let (wide, thin, of) = match sides {
         Sides::Runs(runs) => (
             read(&runs[below])?,

@@ -6,9 +6,9 @@ use congestlab_scenario::diff::{self, Differences, Parting};
 use congestlab_scenario::store;
 use serde_json::Value;
 
-use crate::args::DiffArguments;
-use crate::explain::{bad_folder, open_folder};
+use crate::args::{DiffArguments, VERSION};
 use crate::failure::{Failure, Message};
+use crate::folder;
 use crate::machine;
 use crate::output::{Screen, print};
 use crate::table::{NOTHING, Table};
@@ -17,10 +17,10 @@ use crate::table::{NOTHING, Table};
 const METRICS_SHOWN_MAX: usize = 20;
 
 pub(crate) fn diff(arguments: &DiffArguments, screen: &Screen) -> Result<(), Failure> {
-    let runs = [open_folder(&arguments.one)?, open_folder(&arguments.other)?];
+    let runs = [folder::open_run(&arguments.one, screen)?, folder::open_run(&arguments.other, screen)?];
     let stop = machine::stop_flag()?;
-    let differences = diff::diff([&runs[0], &runs[1]], arguments.tolerance, &stop)
-        .map_err(|error| bad_folder(&error))?
+    let differences = diff::diff([&runs[0], &runs[1]], arguments.tolerance, VERSION, &stop)
+        .map_err(Failure::folder)?
         .ok_or_else(|| Failure::Interrupted("interrupted before the runs parted".into()))?;
     let names = [&arguments.one, &arguments.other].map(|path| path.display().to_string());
     print(&if screen.json {
@@ -35,7 +35,9 @@ pub(crate) fn diff(arguments: &DiffArguments, screen: &Screen) -> Result<(), Fai
 }
 
 fn tell(differences: &Differences, names: &[String; 2], all: bool) -> String {
-    let Differences { configuration, metrics, first_event, first_packet, fingerprints, .. } = differences;
+    let Differences {
+        configuration, metrics, first_event, packets_refused, first_packet, fingerprints, ..
+    } = differences;
     if differences.equal {
         return format!("{} and {} are equal: fingerprint {}\n", names[0], names[1], fingerprints[0]);
     }
@@ -81,6 +83,8 @@ fn tell(differences: &Differences, names: &[String; 2], all: bool) -> String {
     parting(&mut text, "event on record", first_event.as_ref());
     if same {
         text.push_str("\nno packet differs: the fingerprints are equal\n");
+    } else if let Some(reason) = packets_refused {
+        let _ = writeln!(text, "\npackets are not compared: {reason}");
     } else {
         parting(&mut text, "packet", first_packet.as_ref());
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use congestlab_scenario::explain::{self, ExplainError, Flow, Refused};
-use congestlab_scenario::folder::{FolderError, RunFolder};
+use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::{Measure, Scenario, store};
 
 use crate::args::{ExplainArguments, VERSION};
@@ -37,7 +37,7 @@ pub(crate) fn explain(arguments: &ExplainArguments, screen: &Screen) -> Result<(
     progress.clear();
     let explanation = explanation.map_err(|error| match error {
         ExplainError::Refused(error) => refused(error),
-        ExplainError::Folder(error) => bad_folder(&error),
+        ExplainError::Folder(error) => Failure::folder(error),
         ExplainError::Differs { .. } => {
             let help = "its files were changed, or other code made them: run it again with --out";
             Failure::Input(Message::new(error.to_string(), help))
@@ -54,27 +54,13 @@ fn open(path: &Path) -> Result<(Scenario, Option<RunFolder>), Failure> {
     if path.is_file() {
         return Scenario::load(path, &[], None).map(|scenario| (scenario, None)).map_err(Failure::Scenario);
     }
-    let folder = open_folder(path)?;
+    let folder = RunFolder::open(path).map_err(Failure::folder)?;
+    folder.require_version(VERSION).map_err(Failure::folder)?;
     if folder.is_live() {
         let text = format!("the run in {} is live: nobody saw each of its packets", path.display());
         return Err(Failure::Input(Message::new(text, "explain a simulation of the same scenario")));
     }
     Ok((folder.scenario().clone(), Some(folder)))
-}
-
-/// The folder of a run that this version made.
-pub(crate) fn open_folder(path: &Path) -> Result<RunFolder, Failure> {
-    RunFolder::open(path, VERSION).map_err(|error| bad_folder(&error))
-}
-
-pub(crate) fn bad_folder(error: &FolderError) -> Failure {
-    let help = match error {
-        FolderError::NoFolder(_) | FolderError::NotARun(_) => {
-            "`congestlab run FILE --out DIR` writes DIR/<scenario>-<seed>-<hash>/"
-        }
-        _ => "run its scenario.toml again with --out",
-    };
-    Failure::Input(Message::new(error.to_string(), help))
 }
 
 fn refused(error: Refused) -> Failure {

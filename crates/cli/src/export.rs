@@ -1,18 +1,18 @@
 //! `congestlab export`: a run on disk in the formats of other tools.
 
-use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::{export as formats, store};
 use serde_json::json;
 
-use crate::args::{ExportArguments, ExportFormat, VERSION};
+use crate::args::{ExportArguments, ExportFormat};
 use crate::failure::Failure;
+use crate::folder;
 use crate::output::{Screen, print, require_file, write_file};
 
 pub(crate) fn export(arguments: &ExportArguments, screen: &Screen) -> Result<(), Failure> {
     if let Some(path) = &arguments.out {
         require_file(path)?;
     }
-    let run = RunFolder::open(&arguments.run, VERSION).map_err(Failure::folder)?;
+    let run = folder::open_run(&arguments.run, screen)?;
     let text = match arguments.format {
         ExportFormat::Qlog => store::pretty(&formats::qlog(&run).map_err(Failure::folder)?),
         ExportFormat::Openmetrics => formats::open_metrics(&run),

@@ -58,6 +58,7 @@ impl Failure {
                 "give a folder that `congestlab run FILE --out DIR` made"
             }
             FolderError::Unreadable { .. } => "",
+            FolderError::OtherVersion { .. } => "run its scenario again with --out, or use that version",
             _ => "run its scenario again with --out",
         };
         Self::Input(Message::new(error.to_string(), help))
@@ -166,6 +167,16 @@ pub(crate) fn tell_usage(error: &clap::Error, as_json: bool) {
     say_json(json!([
         { "severity": "error", "code": "input::usage", "message": message, "help": help.trim() }
     ]));
+}
+
+/// Warns of something that is not in a scenario, unless the caller wants silence.
+pub(crate) fn warn(code: &str, text: &str, screen: &Screen) {
+    if screen.json && !screen.quiet {
+        let warning = json!({ "severity": "warning", "code": code, "message": text, "help": "" });
+        say_json(json!([warning]));
+    } else {
+        screen.note(&format!("warning: {}", cut(text)));
+    }
 }
 
 /// One line, so that a program can read one object a line.

@@ -25,6 +25,7 @@ mod diff;
 mod explain;
 mod export;
 mod failure;
+mod folder;
 mod http;
 #[cfg(feature = "linux")]
 mod linux;
@@ -52,7 +53,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use congestlab_scenario::diagnostic::Diagnostic;
 use congestlab_scenario::seeds::SEED;
-use congestlab_scenario::{Diagnostics, Measure, Scenario, folder, memory, schema, store};
+use congestlab_scenario::{Diagnostics, Measure, Scenario, memory, schema, store};
 use serde_json::{Value, json};
 
 use args::{
@@ -100,7 +101,7 @@ pub fn main_with(protocols: impl IntoIterator<Item = congestlab_core::law::Proto
 /// A panic is a mistake of this program, unless the decoder of tables panics over a table.
 fn listen_to_panics(screen: Screen) {
     let tell = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| match folder::panics_over() {
+    std::panic::set_hook(Box::new(move |panic| match congestlab_scenario::folder::panics_over() {
         Some(error) => {
             let failure = Failure::folder(error);
             failure.tell(&screen);

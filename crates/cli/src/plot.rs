@@ -9,12 +9,12 @@ use congestlab_scenario::chart::{self, ChartError, Data, Kind, Picture, Wish};
 use congestlab_scenario::figure::Figure as Shown;
 use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::sweep::is_folder;
-use congestlab_scenario::table::Table;
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
-use crate::args::{PlotArguments, PlotFormat, VERSION};
+use crate::args::{PlotArguments, PlotFormat};
 use crate::failure::{Failure, Message};
+use crate::folder;
 use crate::output::{Screen, print, require_file, write_file};
 use crate::picture::{Figure, Size};
 use crate::report::SWEEP;
@@ -28,7 +28,7 @@ const LINES_MAX: usize = 12;
 const STYLE: &str = "congestlab.mplstyle";
 
 pub(crate) fn plot(arguments: &PlotArguments, screen: &Screen) -> Result<(), Failure> {
-    let (picture, figure, name) = read(arguments)?;
+    let (picture, figure, name) = read(arguments, screen)?;
     let lines = picture.panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0);
     if lines > LINES_MAX {
         screen.note(&format!(
@@ -79,7 +79,7 @@ pub(crate) fn plot(arguments: &PlotArguments, screen: &Screen) -> Result<(), Fai
 type Own = (Option<f64>, Option<u64>);
 
 /// The numbers, what `[figure]` says of their size, and what the picture is called.
-fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
+fn read(arguments: &PlotArguments, screen: &Screen) -> Result<(Picture, Own, String), Failure> {
     let first = arguments.folders.first().map(PathBuf::as_path).unwrap_or(Path::new("."));
     let name = {
         let path = first.canonicalize().unwrap_or_else(|_| first.to_owned());
@@ -93,7 +93,7 @@ fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
             let text = format!("{} is a sweep, and one is drawn at a time", sweep.display());
             return Err(Failure::Input(Message::new(text, "give one sweep, or folders of runs")));
         }
-        let table = Table::open(sweep).map_err(|error| failure(ChartError::Table(error.to_string())))?;
+        let table = folder::open_sweep(sweep, screen)?;
         let scenario = Scenario::load(&sweep.join(store::SCENARIO), &[], None).map_err(Failure::Scenario)?;
         let data = Data::of_table(&table).map_err(failure)?;
         let figure = scenario.figure();
@@ -111,8 +111,8 @@ fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
     if let Some(sweep) = arguments.folders.iter().find(|path| is_folder(path)) {
         return Err(crate::sweep::page::incomplete(sweep));
     }
-    let runs = arguments.folders.iter().map(|path| RunFolder::open(path, VERSION));
-    let runs: Vec<RunFolder> = runs.collect::<Result<_, _>>().map_err(Failure::folder)?;
+    let runs = arguments.folders.iter().map(|path| folder::open_run(path, screen));
+    let runs: Vec<RunFolder> = runs.collect::<Result<_, _>>()?;
     let figure = runs.first().and_then(|run| run.scenario().figure());
     let is_asked = wish(arguments, None).is_some();
     if let (Some(figure), false, [run]) = (figure, is_asked, runs.as_slice())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use congestlab_scenario::chart::looks;
 use congestlab_scenario::disk;
-use congestlab_scenario::folder::{FolderError, RunFolder};
+use congestlab_scenario::folder::FolderError;
 use congestlab_scenario::recording::{Chart, Label, Marks, Of, Recording, Spread, charts};
 use congestlab_scenario::report::{Run, html};
 use congestlab_scenario::result::RunResult;
@@ -16,8 +16,9 @@ use congestlab_scenario::sweep::is_folder;
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
-use crate::args::{ReportArguments, VERSION};
+use crate::args::ReportArguments;
 use crate::failure::{Failure, Message};
+use crate::folder;
 use crate::output::{Screen, print, require_file, require_folder, write_file};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::sweep;
@@ -68,7 +69,7 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
     }
     let is_sweep = arguments.run.join(SWEEP).is_file() || is_folder(&arguments.run);
     let (page, pictures) =
-        if is_sweep { sweep::page::again(&arguments.run)? } else { of_run(&arguments.run)? };
+        if is_sweep { sweep::page::again(&arguments.run, screen)? } else { of_run(&arguments.run, screen)? };
     write_file(&path, |out| out.write_all(page.as_bytes()))?;
     let mut written = vec![path];
     if let Some(out) = &arguments.figures {
@@ -83,8 +84,8 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
 }
 
 /// The page of a run, and its charts as pictures.
-fn of_run(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Failure> {
-    let folder = RunFolder::open(folder, VERSION).map_err(Failure::folder)?;
+fn of_run(path: &Path, screen: &Screen) -> Result<(String, Vec<(String, Figure)>), Failure> {
+    let folder = folder::open_run(path, screen)?;
     let recording = Recording::read(&folder).map_err(Failure::folder)?;
     let name = folder.name();
     let written = folder.written();

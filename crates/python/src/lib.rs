@@ -23,7 +23,7 @@ create_exception!(
     "A question without an answer: what is wrong, and what is allowed."
 );
 
-/// Names the program, as the command does: folders of other versions are not read.
+/// Names the program, as the command does: folders of other versions are read with a warning.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
 /// Names the code: points of a sweep that other code has run are not taken for complete.
 pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));

@@ -151,7 +151,7 @@ impl Run {
         let written = py.detach(|| {
             let place = tempfile::tempdir().map_err(PyOSError::new_err)?;
             let path = simulated.write(place.path(), outcome)?;
-            let folder = RunFolder::open(&path, VERSION).map_err(unreadable)?;
+            let folder = RunFolder::open(&path).map_err(unreadable)?;
             Ok::<_, PyErr>((place, folder))
         })?;
         Ok(&simulated.folder.get_or_init(|| written).1)
@@ -215,6 +215,12 @@ impl Run {
         }
     }
 
+    /// Version of congestlab that made the run.
+    #[getter]
+    fn version(&self) -> &str {
+        self.summary["meta"]["version"].as_str().unwrap_or("unknown")
+    }
+
     #[getter]
     fn is_live(&self) -> bool {
         matches!(&self.source, Source::Disk(folder) if folder.is_live())
@@ -267,7 +273,10 @@ impl Run {
             ));
         }
         let (scenario, folder, trouble) = match &self.source {
-            Source::Disk(folder) => (folder.scenario().clone(), Some(&**folder), Arc::default()),
+            Source::Disk(folder) => {
+                folder.require_version(VERSION).map_err(unreadable)?;
+                (folder.scenario().clone(), Some(&**folder), Arc::default())
+            }
             Source::Memory(simulated) => {
                 let (mut scenario, trouble) = ((*simulated.origin.scenario).clone(), Arc::default());
                 scenario.change_model(|model| simulated.origin.laws.put(model, &trouble));
@@ -417,14 +426,10 @@ fn panel(panel: &chart::Panel) -> Json {
     json!({ "label": panel.label, "is_logarithmic": panel.is_logarithmic, "curves": curves })
 }
 
-/// Opens the folder of a run. `is_of_any_version`: whichever version wrote it.
+/// Opens the folder of a run.
 #[pyfunction]
-pub(crate) fn load(py: Python<'_>, path: PathBuf, is_of_any_version: bool) -> PyResult<Run> {
-    let opened = py.detach(|| match RunFolder::open(&path, VERSION) {
-        Err(FolderError::OtherVersion { found, .. }) if is_of_any_version => RunFolder::open(&path, &found),
-        opened => opened,
-    });
-    let folder = opened.map_err(unreadable)?;
+pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
+    let folder = py.detach(|| RunFolder::open(&path)).map_err(unreadable)?;
     let summary = folder.summary().clone();
     Ok(Run { summary, source: Source::Disk(Box::new(folder)), tables: Default::default() })
 }

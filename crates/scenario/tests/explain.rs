@@ -378,7 +378,7 @@ fn a_folder_whose_records_are_not_of_its_scenario_is_refused() {
     let out = tempfile::tempdir().unwrap();
     let ask = |scenario: &Scenario| {
         let path = store::write_run(out.path(), "v1", scenario, &outcome, &result).unwrap();
-        let folder = RunFolder::open(&path, "v1").unwrap();
+        let folder = RunFolder::open(&path).unwrap();
         let flow = Flow::parse(folder.scenario(), "long[0]").unwrap();
         let (at, stop) = ("5 s".parse().unwrap(), AtomicBool::new(false));
         explain::explain(folder.scenario(), Some(&folder), flow, at, None, &stop, &mut |_| {})

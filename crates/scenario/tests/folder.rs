@@ -62,7 +62,7 @@ impl Run {
     }
 
     fn refused(&self) -> FolderError {
-        RunFolder::open(&self.folder, "v1").expect_err("it is no complete run")
+        RunFolder::open(&self.folder).expect_err("it is no complete run")
     }
 }
 
@@ -83,7 +83,7 @@ fn quoted(name: &str) -> String {
 #[test]
 fn the_tables_have_the_rows_of_the_csv() {
     let run = Run::new();
-    let folder = RunFolder::open(&run.folder, "v1").unwrap();
+    let folder = RunFolder::open(&run.folder).unwrap();
     let csv = |write: fn(&mut dyn std::io::Write, &Scenario, &Outcome) -> std::io::Result<()>| {
         let mut text = Vec::new();
         write(&mut text, &run.scenario, &run.outcome).unwrap();
@@ -219,7 +219,7 @@ fn equal_runs_that_are_written_at_once_are_never_away() {
             .collect();
         let reader = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                RunFolder::open(&run.folder, "v1").unwrap_or_else(|error| panic!("{error}"));
+                RunFolder::open(&run.folder).unwrap_or_else(|error| panic!("{error}"));
             }
         });
         let written: Vec<_> = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
@@ -247,7 +247,7 @@ fn runs_that_differ_replace_each_other_at_once() {
             });
         }
     });
-    let folder = RunFolder::open(&run.folder, "v1").unwrap_or_else(|error| panic!("{error}"));
+    let folder = RunFolder::open(&run.folder).unwrap_or_else(|error| panic!("{error}"));
     assert!(texts.iter().any(|scenario| folder.written().as_deref() == Some(scenario.written())));
     assert_eq!(names(run.out.path()), [run.folder.file_name().unwrap().to_string_lossy()]);
     assert!(!run.folder.join(".lock").exists());
@@ -331,7 +331,7 @@ fn more_rows_than_a_group_come_back_in_order() {
         run.outcome.series.extend(&samples);
     }
     let folder = write(run.out.path(), &run.scenario, &run.outcome);
-    let folder = RunFolder::open(&folder, "v1").unwrap();
+    let folder = RunFolder::open(&folder).unwrap();
     let mut values = Vec::new();
     folder.flow_series(|row| values.push(row.value)).unwrap();
     let is_flow = |element| matches!(element, sim::outcome::Element::Flow(..));
@@ -341,12 +341,19 @@ fn more_rows_than_a_group_come_back_in_order() {
 }
 
 #[test]
-fn a_folder_that_is_no_complete_run_of_this_version_is_refused_with_the_reason() {
+fn a_folder_that_is_no_complete_run_of_this_schema_is_refused_with_the_reason() {
     let run = Run::new();
-    let open = |path: &Path, version| RunFolder::open(path, version).expect_err("refused").to_string();
-    assert!(open(&run.out.path().join("nowhere"), "v1").contains("there is no folder"));
-    assert!(open(run.out.path(), "v1").contains("is not the folder of a run"));
-    assert!(open(&run.folder, "v2").contains("was made by version v1, and this is v2"));
+    let open = |path: &Path| RunFolder::open(path).expect_err("refused").to_string();
+    assert!(open(&run.out.path().join("nowhere")).contains("there is no folder"));
+    assert!(open(run.out.path()).contains("is not the folder of a run"));
+    let folder = RunFolder::open(&run.folder).unwrap();
+    assert_eq!(folder.version(), "v1");
+    folder.require_version("v1").unwrap();
+    let refused = folder.require_version("v2").expect_err("another version").to_string();
+    assert!(
+        refused.contains("version v1 made the run in") && refused.contains("and this is v2"),
+        "{refused}"
+    );
 
     let summary = run.folder.join(store::SUMMARY);
     let text = fs::read_to_string(&summary).unwrap();
@@ -386,5 +393,5 @@ fn a_damaged_table_is_refused_and_panics_nowhere() {
         refused(&bytes[..length]);
     }
     fs::write(&path, &bytes).unwrap();
-    RunFolder::open(&run.folder, "v1").unwrap().events(|_| ()).unwrap();
+    RunFolder::open(&run.folder).unwrap().events(|_| ()).unwrap();
 }

@@ -9,12 +9,13 @@ use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::disk;
 use congestlab_scenario::report::{Drawn, SweepRun, sweep_html};
 use congestlab_scenario::sweep::{self, Options, Work};
-use congestlab_scenario::table::Table;
 use congestlab_scenario::{FILE_BYTES_MAX, Scenario, store};
 
 use super::{Shown, code, failure, simulate};
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
+use crate::folder::open_sweep;
+use crate::output::Screen;
 use crate::picture::{Figure, Size};
 use crate::report::SWEEP;
 
@@ -25,18 +26,18 @@ const PICTURES_MAX: usize = 12;
 
 /// Writes the report of a complete sweep: its metrics over the axes, point by point, and the verdicts of all claims.
 pub(super) fn keep(folder: &Path, scenario: &Scenario, shown: &Shown) -> Result<(), Failure> {
-    let (page, _) = page(scenario, scenario.written(), shown);
+    let (page, _) = page(scenario, scenario.written(), VERSION, shown);
     let path = folder.join(REPORT);
     disk::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
 }
 
 /// Makes the report of a sweep on disk again, and every picture in it with a name.
-pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Failure> {
+pub(crate) fn again(folder: &Path, screen: &Screen) -> Result<(String, Vec<(String, Figure)>), Failure> {
     let refuse = |text: String| Failure::Input(Message::new(text, "sweep it again, with the same --out"));
     if !folder.join(SWEEP).is_file() {
         return Err(incomplete(folder));
     }
-    let table = Table::open(folder).map_err(|error| refuse(error.to_string()))?;
+    let table = open_sweep(folder, screen)?;
     let text = |name: &str| {
         let path = folder.join(name);
         let text = disk::read_file(&path, FILE_BYTES_MAX)
@@ -47,9 +48,16 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
     let own = text(store::SCENARIO)?;
     let scenario = Scenario::parse(&name, &own, folder, &[], None).map_err(Failure::Scenario)?;
     let stop = AtomicBool::new(false);
-    let work = Work::Merge(Vec::new());
-    let options = Options { work, release: VERSION, ..Options::new(folder, code(), 1, &stop) };
-    let results = sweep::run(&scenario, &options, &simulate(&stop), &|_| {}).map_err(failure)?;
+    let options = Options {
+        work: Work::Merge(Vec::new()),
+        release: table.version(),
+        ..Options::new(folder, code(), 1, &stop)
+    };
+    let results = match table.keys() {
+        Some(keys) => sweep::kept_by(&scenario, folder, &keys),
+        None => sweep::run(&scenario, &options, &simulate(&stop), &|_| {}),
+    };
+    let results = results.map_err(failure)?;
     if results.missing() > 0 {
         let (missing, all) = (results.missing(), results.points());
         let text =
@@ -61,7 +69,7 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
     for point in 0..results.points() {
         shown.see(&scenario, &results.get(point).map_err(failure)?);
     }
-    Ok(page(&scenario, &written, &shown))
+    Ok(page(&scenario, &written, table.version(), &shown))
 }
 
 /// A folder with points of a sweep, and without its table.
@@ -72,7 +80,7 @@ pub(crate) fn incomplete(folder: &Path) -> Failure {
     Failure::Input(Message::new(text, help))
 }
 
-fn page(scenario: &Scenario, written: &str, shown: &Shown) -> (String, Vec<(String, Figure)>) {
+fn page(scenario: &Scenario, written: &str, version: &str, shown: &Shown) -> (String, Vec<(String, Figure)>) {
     let observations = &shown.observations;
     let verdicts: Vec<Verdict> = scenario.claims().iter().map(|claim| claim.verdict(observations)).collect();
     let settings: Vec<_> = observations.iter().map(|observation| observation.settings.clone()).collect();
@@ -97,7 +105,7 @@ fn page(scenario: &Scenario, written: &str, shown: &Shown) -> (String, Vec<(Stri
     let run = SweepRun {
         name: scenario.name(),
         written,
-        version: VERSION,
+        version,
         points: settings.into_iter().zip(shown.readings.iter().cloned()).collect(),
         metrics,
         unused,

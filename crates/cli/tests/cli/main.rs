@@ -16,6 +16,7 @@ mod folders;
 mod interrupt;
 mod measured;
 mod memory;
+mod older;
 mod papers;
 mod pictures;
 mod plot;

@@ -7,6 +7,7 @@ import html
 import json
 import os
 import platform
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -50,10 +51,14 @@ def run(
 def load(path: str | os.PathLike[str], /, *, any_version: bool = False) -> Run:
     """Opens the folder of a run that `congestlab run --out`, `congestlab live` or `Run.save` wrote.
 
-    Refuses what another version wrote, unless `any_version`: then it is read as long as its schema is known.
-    Raises `FileNotFoundError`, and `ValueError` for what is incomplete or damaged.
+    Warns of a folder that another version wrote, unless `any_version`. Raises `FileNotFoundError`, and `ValueError` for a
+    folder that is incomplete, damaged or of another results schema.
     """
-    return Run(_native.load(Path(path), any_version))
+    found = Run(_native.load(Path(path)))
+    if found._native.version != _native.release and not any_version:
+        text = f"version {found._native.version} made the run in {os.fspath(path)}, and this is {_native.release}"
+        warnings.warn(text, stacklevel=2)
+    return found
 
 
 class Run:

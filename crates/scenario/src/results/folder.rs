@@ -31,7 +31,7 @@ pub(crate) const SUMMARY_MAX: u64 = 1 << 30;
 /// Key of the summary with a hash of every other file: a damaged table may hold anything.
 pub const FILES: &str = "files";
 
-/// The folder of a complete run of this version.
+/// The folder of a complete run, of any version of the program that wrote results of this [`SCHEMA`].
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -59,8 +59,21 @@ pub enum FolderError {
     /// The run was stopped before its end.
     #[error("the run in {} is incomplete: it was interrupted before its end", .0.display())]
     Interrupted(PathBuf),
-    /// Another version of the program wrote the folder.
-    #[error("the run in {} was made by version {found}, and this is {expected}", path.display())]
+    /// The results in the folder have another schema.
+    #[error("the run in {} has results schema {found} (version {version}), and this program reads {SCHEMA}", path.display())]
+    OtherSchema {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Schema number in the folder.
+        found: String,
+        /// Version of the program that wrote the folder.
+        version: String,
+    },
+    /// Another version of the program wrote the folder, and the run must be simulated again.
+    #[error(
+        "version {found} made the run in {}, and this is {expected}: only the same version simulates the run again",
+        path.display()
+    )]
     OtherVersion {
         /// Path of the folder.
         path: PathBuf,
@@ -77,11 +90,13 @@ pub enum FolderError {
         /// The damage, in words.
         reason: String,
     },
-    /// The scenario in the folder is refused.
-    #[error("the scenario in {} is damaged: {diagnostics}", path.display())]
+    /// This version refuses the scenario in the folder.
+    #[error("this version refuses the scenario in {}, which version {version} wrote: {diagnostics}", path.display())]
     Scenario {
         /// Path of the folder.
         path: PathBuf,
+        /// Version of the program that wrote the folder.
+        version: String,
         /// Errors of the scenario.
         diagnostics: Diagnostics,
     },
@@ -100,12 +115,12 @@ const NOT_NAMED: &str = "it is not the file that summary.json names";
 const NOT_OF_IT: &str = "summary.json names a file that is not of this folder";
 
 impl RunFolder {
-    /// Opens the folder of a run that `version` of the program made.
+    /// Opens the folder of a run. [`RunFolder::version`] says which version of the program wrote the folder.
     ///
     /// # Errors
-    /// If it is not the folder of a run, not complete, of another version, or damaged: if a file is not the one
-    /// that the summary names.
-    pub fn open(path: &Path, version: &str) -> Result<Self, FolderError> {
+    /// If the folder is not that of a run, not complete, of another results schema, or damaged: if a file is not the
+    /// one that the summary names.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
         let path = path.to_owned();
         if !path.is_dir() {
             return Err(FolderError::NoFolder(path));
@@ -120,13 +135,9 @@ impl RunFolder {
             return Err(FolderError::Incomplete { path, missing });
         }
         let summary = read_summary(&path.join(SUMMARY))?;
-        let found = summary["meta"]["version"].as_str().unwrap_or("unknown");
-        if summary["schema"] != SCHEMA || found != version {
-            let found = match &summary["schema"] {
-                schema if *schema == SCHEMA => found.to_owned(),
-                schema => format!("{found}, results schema {schema}"),
-            };
-            return Err(FolderError::OtherVersion { path, found, expected: version.into() });
+        if summary["schema"] != SCHEMA {
+            let (found, version) = (summary["schema"].to_string(), version_of(&summary).to_owned());
+            return Err(FolderError::OtherSchema { path, found, version });
         }
         if summary["complete"] != true {
             return Err(FolderError::Interrupted(path));
@@ -152,8 +163,28 @@ impl RunFolder {
         let load = if summary["live"].is_null() { Scenario::load } else { Scenario::load_live };
         match load(&path.join(SCENARIO), &[], None) {
             Ok(scenario) => Ok(Self { path, scenario, summary }),
-            Err(diagnostics) => Err(FolderError::Scenario { path, diagnostics }),
+            Err(diagnostics) => {
+                let version = version_of(&summary).to_owned();
+                Err(FolderError::Scenario { path, version, diagnostics })
+            }
         }
+    }
+
+    /// Returns the version of the program that wrote the folder.
+    pub fn version(&self) -> &str {
+        version_of(&self.summary)
+    }
+
+    /// Requires that `version` of the program wrote the folder: only that version simulates the run again, event by event.
+    ///
+    /// # Errors
+    /// [`FolderError::OtherVersion`].
+    pub fn require_version(&self, version: &str) -> Result<(), FolderError> {
+        if self.version() == version {
+            return Ok(());
+        }
+        let (path, found) = (self.path.clone(), self.version().to_owned());
+        Err(FolderError::OtherVersion { path, found, expected: version.into() })
     }
 
     /// Returns the name of the folder: `<scenario>-<seed>-<hash>`, unless somebody renamed it.
@@ -236,6 +267,10 @@ impl RunFolder {
 pub fn panics_over() -> Option<FolderError> {
     let path = tables::decoder::decoded_now()?;
     Some(FolderError::Damaged { path, reason: "it can not be decoded".into() })
+}
+
+fn version_of(summary: &Value) -> &str {
+    summary["meta"]["version"].as_str().unwrap_or("unknown")
 }
 
 fn read_summary(path: &Path) -> Result<Value, FolderError> {

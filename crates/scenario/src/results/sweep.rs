@@ -295,6 +295,11 @@ impl Results<'_> {
         (0..self.points.len()).map(|index| self.get(index)).collect()
     }
 
+    /// Returns the keys of the records, point by point.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
+        self.task_of.iter().map(|&task| self.tasks[task].hash)
+    }
+
     /// The scenario that was swept.
     pub(crate) fn scenario(&self) -> &Scenario {
         self.scenario
@@ -356,6 +361,26 @@ pub fn run<'a>(
         Work::All => 0,
         _ => tasks.par_iter().filter(is_missing).map(|task| task.points.len()).sum(),
     };
+    Ok(Results { scenario, folder, points, tasks, task_of, records, missing })
+}
+
+/// Returns the points that a sweep kept in the folder, by the keys of its table ([`crate::table::Table::keys`]), whichever
+/// version made them. Their runs have no names.
+///
+/// # Errors
+/// The folder can not be read.
+pub fn kept_by<'a>(scenario: &'a Scenario, folder: &Path, keys: &[u64]) -> Result<Results<'a>, SweepError> {
+    let points = match scenario.sweep() {
+        Some(sweep) => Cow::Borrowed(sweep.points()),
+        None => Cow::Owned(vec![Point::only()]),
+    };
+    let folder = folder.join(POINTS);
+    let records = Records::open(&folder).map_err(|error| SweepError::Read { path: folder.clone(), error })?;
+    let task = |(index, &hash)| Task { hash, run: String::new(), points: vec![index] };
+    let tasks: Vec<Task> = keys.iter().enumerate().map(task).take(points.len()).collect();
+    let is_there = |task: &&Task| complete(&records, task, &points[task.points[0]], scenario).is_some();
+    let missing = points.len() - tasks.par_iter().filter(is_there).count();
+    let task_of = (0..tasks.len()).collect();
     Ok(Results { scenario, folder, points, tasks, task_of, records, missing })
 }
 

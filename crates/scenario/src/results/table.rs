@@ -84,6 +84,9 @@ struct Content {
     points: usize,
     axes: Vec<Axis>,
     files: BTreeMap<String, String>,
+    /// Keys of the records that the table is made of, point by point; none in tables of older versions.
+    #[serde(default)]
+    keys: Vec<String>,
 }
 
 /// A row but for what it has in common with all others of its point.
@@ -282,9 +285,13 @@ pub fn write(
         points: results.points(),
         axes: axes_of(results),
         files: BTreeMap::new(),
+        keys: Vec::new(),
     };
     let mut metadata = json!(content);
-    metadata.as_object_mut().map(|content| content.remove("files"));
+    for key in ["files", "keys"] {
+        metadata.as_object_mut().map(|content| content.remove(key));
+    }
+    content.keys = results.keys().map(|key| format!("{key:016x}")).collect();
     let mut lost = None;
     let rows = &mut results.parts(POINTS, |point| (layout.rows(&point), point));
     let mut pending: std::collections::VecDeque<(Vec<Row>, PointResult)> = std::collections::VecDeque::new();
@@ -586,9 +593,16 @@ impl Table {
         &self.content.scenario
     }
 
-    /// Of congestlab.
+    /// Returns the version of congestlab that wrote the table.
     pub fn version(&self) -> &str {
         &self.content.version
+    }
+
+    /// Returns the keys of the records that the table is made of, point by point; `None` if the table does not say, as those
+    /// of older versions.
+    pub fn keys(&self) -> Option<Vec<u64>> {
+        let keys = self.content.keys.iter().map(|key| u64::from_str_radix(key, 16).ok());
+        keys.collect::<Option<Vec<_>>>().filter(|keys| keys.len() == self.points())
     }
 
     /// How many points the sweep has.

@@ -41,7 +41,11 @@ pub struct Differences {
     pub metrics_compared: usize,
     /// The first recorded event that differs.
     pub first_event: Option<Parting>,
-    /// The first difference in all that happens to packets; not searched for where the fingerprints are equal.
+    /// Reason for which the runs are not compared packet by packet, which simulates both again; `None` if they are, or if
+    /// their fingerprints are equal.
+    pub packets_refused: Option<String>,
+    /// The first difference in all that happens to packets; not searched for where the fingerprints are equal, or where
+    /// `packets_refused` has a reason.
     pub first_packet: Option<Parting>,
 }
 
@@ -82,14 +86,15 @@ pub struct Parting {
     pub other: Option<String>,
 }
 
-/// Compares two runs. Metrics that differ by no more than the share `tolerance` count as equal. Returns
-/// `None` if `stop` was raised.
+/// Compares two runs. Metrics that differ by no more than the share `tolerance` count as equal. Runs of another version
+/// than `version`, this program's, are compared by their records alone. Returns `None` if `stop` was raised.
 ///
 /// # Errors
 /// If a table of a run is damaged.
 pub fn diff(
     runs: [&RunFolder; 2],
     tolerance: f64,
+    version: &str,
     stop: &AtomicBool,
 ) -> Result<Option<Differences>, FolderError> {
     let configuration = settings(runs.map(RunFolder::scenario));
@@ -97,7 +102,9 @@ pub fn diff(
     let first_event = first_event(runs)?;
     let fingerprints = runs.map(|run| run.fingerprint().to_owned());
     let differs = fingerprints[0] != fingerprints[1];
-    let first_packet = match differs.then(|| first_packet(runs.map(RunFolder::scenario), stop)) {
+    let refused = runs.iter().find_map(|run| run.require_version(version).err()).filter(|_| differs);
+    let is_searched = differs && refused.is_none();
+    let first_packet = match is_searched.then(|| first_packet(runs.map(RunFolder::scenario), stop)) {
         Some(None) => return Ok(None),
         found => found.flatten().flatten(),
     };
@@ -108,6 +115,7 @@ pub fn diff(
         metrics,
         metrics_compared,
         first_event,
+        packets_refused: refused.map(|reason| reason.to_string()),
         first_packet,
     }))
 }
