@@ -505,7 +505,7 @@ pub(crate) struct ReportArguments {
 /// A format of other tools.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// JSON that qvis and other viewers of qlog open: a trace for each flow
+    /// JSON for viewers of qlog: a trace for each flow, packet by packet. qvis opens it without --schema
     Qlog,
     /// Text that Prometheus and its like read: the numbers of the results
     Openmetrics,
@@ -522,6 +522,20 @@ pub(crate) struct ExportArguments {
     /// File to write [default: the standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
+    /// Version of qlog [default: 0.3]
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) schema: Option<QlogSchema>,
+}
+
+/// A version of qlog.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum QlogSchema {
+    /// Version 0.3, the newest that qvis opens
+    #[value(name = "0.3")]
+    V03,
+    /// The newest draft: main-schema-14 with quic-events-13
+    #[value(name = "draft-14")]
+    Draft14,
 }
 
 #[derive(Debug, Args)]

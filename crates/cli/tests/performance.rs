@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::sim;
-use congestlab_scenario::sim::watch::Step;
+use congestlab_scenario::sim::watch::{Step, Watched};
 use congestlab_scenario::{Measure, Scenario};
 
 /// The count may be so far from the page, above or below.
@@ -123,7 +123,7 @@ fn quiet(flows: u32, is_two_way: bool, is_paced: bool) -> String {
     let (mut acks, mut moves) = (0_u64, vec![FROM, model.duration]);
     for flow in 0..flows.min(10) {
         let mut watch = |at: u64, step: &Step| {
-            if let Step::Acted { packet: Some(_), before, after } = step
+            if let Step::Acted { packet: Some(_), before, after, .. } = step
                 && at >= FROM
             {
                 acks += 1;
@@ -133,7 +133,7 @@ fn quiet(flows: u32, is_two_way: bool, is_paced: bool) -> String {
             }
             ControlFlow::Continue(())
         };
-        assert!(sim::watch(&model, Some(flow), &AtomicBool::new(false), &mut |_| (), &mut watch));
+        assert!(sim::watch(&model, Watched::Sender(flow), &AtomicBool::new(false), &mut |_| (), &mut watch));
     }
     moves.sort_unstable();
     let longest = moves.windows(2).map(|two| two[1] - two[0]).max().unwrap_or_default() as f64 / 80e9;

@@ -57,7 +57,7 @@ pub use language::measure::Measure;
 pub use language::scenario::{FILE_BYTES_MAX, Scenario, Varied};
 pub use language::{law, memory, schema, wanted};
 pub use results::{folder, paper, result, store, sweep, table, trial};
-pub use showing::{capture, chart, compare, diff, explain, export, measured, recording, report, style};
+pub use showing::{capture, chart, compare, diff, explain, export, measured, qlog, recording, report, style};
 pub use text::diagnostic::{self, Diagnostics};
 pub use text::files::Files;
 pub use text::{cells, disk, number, printable};

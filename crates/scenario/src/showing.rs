@@ -7,6 +7,7 @@ pub mod diff;
 pub mod explain;
 pub mod export;
 pub mod measured;
+pub mod qlog;
 pub mod recording;
 pub mod report;
 pub mod style;

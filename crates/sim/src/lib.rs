@@ -104,7 +104,7 @@ use outcome::Outcome;
 use parallel::Counted;
 use plan::Plan;
 use store::Store;
-use watch::{Step, Watcher};
+use watch::{Step, Watched, Watcher};
 use window::Domain;
 
 /// The engine that runs a model. All engines give the same outcome, bit for bit.
@@ -270,11 +270,10 @@ fn run_counted(
 }
 
 /// Runs the model on the reference engine and calls `each` with every step of every packet, in order of
-/// time, until it returns `Break`. The states of the sender of `flow` (its index over the whole run) come
-/// along. Returns false if `stop` ended the run.
+/// time, until it returns `Break`. The states of the `watched` senders come along. Returns false if `stop` ended the run.
 pub fn watch(
     model: &Model,
-    flow: Option<u32>,
+    watched: Watched,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
     each: &mut dyn FnMut(Picos, &Step) -> ControlFlow<()>,
@@ -285,7 +284,7 @@ pub fn watch(
     if stop.load(Relaxed) {
         return false;
     }
-    let watcher = Watcher { flow, each, is_done: false };
+    let watcher = Watcher { watched, each, is_done: false };
     reference::run(&network, &mut elements, &span, progress, Some(watcher))
 }
 

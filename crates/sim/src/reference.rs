@@ -531,8 +531,9 @@ impl<'a, 'e> Simulation<'a, 'e> {
         }
         let after = view(&self.agenda, &self.elements.hosts[class as usize]);
         if let (Some(before), Some(after)) = (before, after) {
+            let flow = first_flow + index;
             let packet = (key.class == Class::Arrival).then_some(packet);
-            self.agenda.tell(key.at, || Step::Acted { packet, before, after });
+            self.agenda.tell(key.at, || Step::Acted { flow, packet, before, after });
         }
     }
 }

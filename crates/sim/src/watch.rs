@@ -40,8 +40,10 @@ pub enum Step {
         /// The packet as it arrives.
         packet: Packet,
     },
-    /// The sender of the watched flow has dealt with a packet or a deadline.
+    /// A watched sender has dealt with a packet or a deadline.
     Acted {
+        /// Index of its flow over the whole run.
+        flow: u32,
         /// Packet that it dealt with; `None`: a deadline.
         packet: Option<Packet>,
         /// State of the sender before.
@@ -51,10 +53,20 @@ pub enum Step {
     },
 }
 
-/// The observer of a run, and the flow whose sender it looks at.
+/// The senders whose states an observer sees, beside the packets of all flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// No sender.
+    Packets,
+    /// The sender of one flow, by its index over the whole run.
+    Sender(u32),
+    /// All senders.
+    Senders,
+}
+
+/// The observer of a run, and the senders that it looks at.
 pub(crate) struct Watcher<'a> {
-    /// Flow over the whole run, whose sender is looked at.
-    pub(crate) flow: Option<u32>,
+    pub(crate) watched: Watched,
     pub(crate) each: &'a mut dyn FnMut(Picos, &Step) -> ControlFlow<()>,
     /// True once the observer has asked for no more.
     pub(crate) is_done: bool,
@@ -67,11 +79,19 @@ impl Watcher<'_> {
         }
     }
 
-    /// The state of the sender that is looked at, if it is this host.
+    fn sees(&self, flow: u32) -> bool {
+        match self.watched {
+            Watched::Packets => false,
+            Watched::Sender(one) => one == flow,
+            Watched::Senders => true,
+        }
+    }
+
+    /// The state of this host, if it is a sender that is looked at.
     pub(crate) fn view(&self, hosts: &Hosts, first_flow: u32, index: u32) -> Option<Box<tcp::View>> {
         match hosts {
             // All of a run that is watched live to the end.
-            Hosts::Senders(crowd) if self.flow == Some(first_flow + index) => {
+            Hosts::Senders(crowd) if self.sees(first_flow + index) => {
                 Some(Box::new(crowd.stations[index as usize].endpoint.view()))
             }
             _ => None,

@@ -12,7 +12,7 @@ use congestlab_core::law::Series as _;
 use congestlab_net::packet::{Kind, Packet, Picos};
 use congestlab_net::port::PortEvent;
 use congestlab_net::queue::Reason;
-use congestlab_sim::watch::Step;
+use congestlab_sim::watch::{Step, Watched};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -430,7 +430,7 @@ fn replay(scenario: &Scenario, union: &Union, stop: &AtomicBool, mut feed: Feed<
             value: 0,
         }
     };
-    let complete = congestlab_sim::watch(&model, None, stop, &mut |_| {}, &mut |at, step| {
+    let complete = congestlab_sim::watch(&model, Watched::Packets, stop, &mut |_| {}, &mut |at, step| {
         let happening = match step {
             Step::Sent { packet } => happening(at, What::Sent, None, packet),
             Step::Entered { link, packet, .. } => happening(at, What::Entered, Some(*link), packet),

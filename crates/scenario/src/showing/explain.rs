@@ -18,7 +18,7 @@ use congestlab_net::packet::{Kind, Packet, Picos, UNLIMITED, flag};
 use congestlab_net::port::PortEvent;
 use congestlab_net::tcp::{self, Mode};
 use congestlab_sim::model::{GroupKind, Model};
-use congestlab_sim::watch::Step;
+use congestlab_sim::watch::{Step, Watched};
 use serde::Serialize;
 
 use crate::language::measure::Measure;
@@ -515,7 +515,7 @@ impl Observer<'_> {
                 }
             }
             Step::Received { .. } => {}
-            Step::Acted { packet, before, after } => {
+            Step::Acted { packet, before, after, .. } => {
                 if packet.as_ref().is_some_and(|packet| self.is_ack(packet)) {
                     self.acted = Some((now, before.clone(), after.clone()));
                     return ControlFlow::Break(());
@@ -703,7 +703,7 @@ pub fn explain(
     let mut each = |now, step: &Step| observer.step(now, step);
     if !congestlab_sim::watch(
         &model,
-        Some(before + flow.index),
+        Watched::Sender(before + flow.index),
         stop,
         &mut |reached| progress(reached.at),
         &mut each,

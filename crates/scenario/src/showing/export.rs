@@ -1,115 +1,11 @@
-//! A run in the formats of other tools: qlog of its flows, OpenMetrics of its numbers.
+//! The numbers of a run in the format of other tools: OpenMetrics.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use congestlab_sim::model::GroupKind;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
-use crate::language::scenario::Scenario;
-use crate::results::folder::{FolderError, RunFolder};
-
-/// The events of a qlog trace, by time.
-type Events = Vec<(f64, Json)>;
-
-/// The flows of a run as a qlog file of one JSON object (draft-ietf-quic-qlog-main-schema): a trace for each flow of a
-/// transport protocol, as its sender saw it. At the end of each bin of `measure.every` stand smoothed round-trip time (ms) and
-/// congestion window (bytes, headers included); between them what it sent again, and timeouts. Times are ms from the begin of
-/// the run.
-///
-/// # Errors
-/// A table of the run is damaged.
-pub fn qlog(run: &RunFolder) -> Result<Json, FolderError> {
-    let senders = senders(run.scenario());
-    let mut flows: BTreeMap<(usize, u32), Events> = BTreeMap::new();
-    let place = |element: &str| senders.iter().position(|sender| sender.group == element);
-    run.flow_series(|row| {
-        let (Some(group), Some(index)) = (place(row.element), row.index) else { return };
-        let (key, value) = match row.metric {
-            "srtt_ms" => ("smoothed_rtt", json!(row.value)),
-            "cwnd_packets" => {
-                let bytes = row.value * f64::from(senders[group].segment);
-                ("congestion_window", json!(bytes.round() as u64))
-            }
-            _ => return,
-        };
-        let events = flows.entry((group, index)).or_default();
-        let time = row.t_s * 1e3;
-        match events.last_mut().filter(|(last, _)| *last == time) {
-            Some((_, event)) => event["data"][key] = value,
-            None => events.push((time, event(time, "recovery_metrics_updated", json!({ key: value })))),
-        }
-    })?;
-    run.events(|row| {
-        let (Some(group), Some(index)) = (place(row.element), row.index) else { return };
-        let time = row.t_s * 1e3;
-        let happened = match row.event {
-            "timeout" => {
-                event(time, "timer_updated", json!({ "timer_type": "pto", "event_type": "expired" }))
-            }
-            // The sender repeats what it takes for lost.
-            "retransmit" => {
-                // The number of the segment: unlike QUIC, TCP gives what it repeats the same.
-                let header = json!({ "packet_type": "unknown", "packet_number": row.value });
-                event(time, "packet_lost", json!({ "header": header }))
-            }
-            _ => return,
-        };
-        flows.entry((group, index)).or_default().push((time, happened));
-    })?;
-    let traces = flows.into_iter().map(|((group, index), mut events)| {
-        events.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        trace(&senders[group], index, events.into_iter().map(|(_, event)| event).collect())
-    });
-    Ok(json!({
-        "file_schema": "urn:ietf:params:qlog:file:contained",
-        "serialization_format": "application/qlog+json",
-        "title": run.name(),
-        "description": if run.is_live() { "real packets" } else { "simulated" },
-        "traces": traces.collect::<Vec<_>>(),
-    }))
-}
-
-/// The senders of a group.
-struct Sender<'a> {
-    group: &'a str,
-    law: &'static str,
-    /// Bytes of a packet.
-    segment: u16,
-}
-
-/// The groups that have a window.
-fn senders(scenario: &Scenario) -> Vec<Sender<'_>> {
-    let groups = scenario.base_model().groups.iter();
-    let each = groups.filter_map(|group| match &group.kind {
-        GroupKind::Tcp(config) => {
-            Some(Sender { group: &group.name, law: config.law.name(), segment: config.segment })
-        }
-        GroupKind::Source(_) => None,
-    });
-    each.collect()
-}
-
-fn event(time: f64, name: &str, data: Json) -> Json {
-    json!({ "time": time, "name": format!("quic:{name}"), "data": data })
-}
-
-fn trace(sender: &Sender<'_>, index: u32, events: Vec<Json>) -> Json {
-    let name = format!("{}[{index}]", sender.group);
-    json!({
-        "title": name,
-        "description": format!("law {}", sender.law),
-        "common_fields": {
-            "group_id": name,
-            "protocol_types": ["TCP"],
-            "time_format": "relative_to_epoch",
-            "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
-        },
-        "vantage_point": { "name": format!("sender of {name}"), "type": "server" },
-        "event_schemas": ["urn:ietf:params:qlog:events:quic-12"],
-        "events": events,
-    })
-}
+use crate::results::folder::RunFolder;
 
 /// The numbers of a finished run in the text format of OpenMetrics 1.0: a family of gauges for each number of the results
 /// (docs/scenario.md), with the unit at the end of its name, and labels `scenario`, `seed`, and `link`, or `flow` and `index`.
