@@ -196,6 +196,9 @@ pub(crate) struct RunArguments {
     /// links.parquet, events.parquet and report.html
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
+    /// --out is the folder of the run itself, for make and Snakemake: an older run there is replaced
+    #[arg(long, requires = "out")]
+    pub(crate) exact: bool,
     /// Write the packets of every link to DIR/<link>.pcapng, for Wireshark and tshark
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) pcap: Option<PathBuf>,

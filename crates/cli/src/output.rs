@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use congestlab_scenario::disk;
-use congestlab_scenario::{printable, sweep};
+use congestlab_scenario::{printable, store, sweep};
 
 use crate::args::Common;
 use crate::failure::{Failure, Message};
@@ -141,6 +141,11 @@ pub(crate) fn require_folder(path: &Path) -> Result<(), Failure> {
         folder if folder.is_dir() => require_room(path, folder),
         file => refuse(path, &format!("{} is no folder", file.display())),
     }
+}
+
+/// Refuses the exact name of a run's folder if something else is there, before anything is run for it.
+pub(crate) fn require_run_folder(path: &Path) -> Result<(), Failure> {
+    if store::may_hold_run(path) { Ok(()) } else { refuse(path, store::NOT_A_RUN) }
 }
 
 /// Refuses `path` if nothing can be made in the `folder`. Tried, because no permission tells of a

@@ -1,7 +1,7 @@
 //! `congestlab run`: one scenario, one result.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::capture::{Capture, CaptureError};
@@ -12,11 +12,12 @@ use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::{FlowOutcomes, Outcome};
 use congestlab_scenario::sim::{self, Engine, Tap};
 use congestlab_scenario::{Measure, Scenario, store};
+use serde_json::Value;
 
 use crate::args::{FlowsShown, RunArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
-use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
+use crate::output::{Screen, gauge, print, require_files, require_folder, require_run_folder, write_file};
 use crate::report;
 use crate::table::{Cell, Table, count};
 
@@ -30,6 +31,9 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     require_files(&arguments.scenario.file, files)?;
     for folder in arguments.out.iter().chain(&arguments.pcap) {
         require_folder(folder)?;
+    }
+    if let (Some(folder), true) = (&arguments.out, arguments.exact) {
+        require_run_folder(folder)?;
     }
     let measure = Measure {
         series: arguments.series.is_some() || arguments.out.is_some(),
@@ -56,15 +60,17 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     };
     // A trace that can not be written stops the run.
     capture.map_or(Ok(()), |capture| capture.finish(outcome.complete)).map_err(unwritten)?;
+    let mut folder = None;
     if outcome.complete {
         machine::unwatch(&stop)?;
-        write_files(arguments, &scenario, &outcome, &result)?;
+        folder = write_files(arguments, &scenario, &outcome, &result)?;
     }
     print(&if screen.json {
-        store::pretty(&match arguments.flows {
+        let shown = match arguments.flows {
             FlowsShown::List => result,
             FlowsShown::Summary => result.summarised(),
-        })
+        };
+        store::pretty(&with_folder(shown.to_json(), folder.as_deref()))
     } else {
         describe(&result)
     })?;
@@ -113,24 +119,47 @@ fn unwritten(failed: CaptureError) -> Failure {
     Failure::write(&failed.path, &failed.error)
 }
 
+/// The results of a run, and the folder that they were written to.
+pub(crate) fn with_folder(mut result: Value, folder: Option<&Path>) -> Value {
+    if let Some(folder) = folder {
+        result["folder"] = folder.display().to_string().into();
+    }
+    result
+}
+
+/// Writes a run into `out`, or as `out` if that is the exact name. Returns its folder.
+pub(crate) fn write_folder(
+    out: &Path,
+    is_exact: bool,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    result: &RunResult,
+) -> Result<PathBuf, Failure> {
+    let written = if is_exact {
+        store::write_run_to(out, VERSION, scenario, outcome, result).map(|()| out.to_owned())
+    } else {
+        store::write_run(out, VERSION, scenario, outcome, result)
+    };
+    written.map_err(|error| Failure::write(out, &error))
+}
+
+/// Writes what the arguments ask for. Returns the folder of the run.
 fn write_files(
     arguments: &RunArguments,
     scenario: &Scenario,
     outcome: &Outcome,
     result: &RunResult,
-) -> Result<(), Failure> {
+) -> Result<Option<PathBuf>, Failure> {
     if let Some(path) = &arguments.series {
         write_file(path, |out| write_series_csv(out, scenario, outcome))?;
     }
     if let Some(path) = &arguments.events {
         write_file(path, |out| write_events_csv(out, scenario, outcome))?;
     }
-    if let Some(folder) = &arguments.out {
-        let folder = store::write_run(folder, VERSION, scenario, outcome, result)
-            .map_err(|error| Failure::write(folder, &error))?;
-        report::after_run(&folder, scenario, outcome, result)?;
-    }
-    Ok(())
+    let Some(out) = &arguments.out else { return Ok(None) };
+    let folder = write_folder(out, arguments.exact, scenario, outcome, result)?;
+    report::after_run(&folder, scenario, outcome, result)?;
+    Ok(Some(folder))
 }
 
 /// Repeats the run in other ways; all must give the same, event by event.

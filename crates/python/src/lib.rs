@@ -44,6 +44,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<law::Packet>()?;
     module.add_class::<agent::Episode>()?;
     module.add_function(wrap_pyfunction!(run::load, module)?)?;
+    module.add_function(wrap_pyfunction!(run::unpickled, module)?)?;
+    module.add_function(wrap_pyfunction!(table::table, module)?)?;
     module.add_function(wrap_pyfunction!(run::style, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::link_law_of, module)?)?;
     module.add_function(wrap_pyfunction!(trial::check_law, module)?)?;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use congestlab_scenario::chart::{self, ChartError, Mark, Wish, looks};
 use congestlab_scenario::compare::{self, CompareError, QUANTITIES};
+use congestlab_scenario::diagnostic::Diagnostic;
 use congestlab_scenario::explain::{ExplainError, Flow, explain};
 use congestlab_scenario::folder::{FolderError, RunFolder};
 use congestlab_scenario::recording::Recording;
@@ -19,6 +20,8 @@ use congestlab_scenario::units::Time;
 use congestlab_scenario::{Measure, Scenario as Parsed, store};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -61,7 +64,8 @@ impl Origin {
 /// Where the numbers are.
 enum Source {
     Memory(Box<Simulated>),
-    Disk(Box<RunFolder>),
+    /// A folder; that of a run from a pickle goes with the run.
+    Disk(Box<RunFolder>, Option<TempDir>),
 }
 
 struct Simulated {
@@ -125,7 +129,7 @@ impl Run {
     fn scenario(&self) -> &Parsed {
         match &self.source {
             Source::Memory(simulated) => &simulated.origin.scenario,
-            Source::Disk(folder) => folder.scenario(),
+            Source::Disk(folder, _) => folder.scenario(),
         }
     }
 
@@ -141,7 +145,7 @@ impl Run {
     /// The folder of the run, as the command writes and reads it.
     fn folder(&self, py: Python<'_>) -> PyResult<&RunFolder> {
         let simulated = match &self.source {
-            Source::Disk(folder) => return Ok(folder),
+            Source::Disk(folder, _) => return Ok(folder),
             Source::Memory(simulated) => simulated,
         };
         if let Some((_, folder)) = simulated.folder.get() {
@@ -208,7 +212,7 @@ impl Run {
     fn name(&self) -> String {
         match &self.source {
             Source::Memory(simulated) => simulated.origin.scenario.name().to_owned(),
-            Source::Disk(folder) => {
+            Source::Disk(folder, _) => {
                 let name = folder.name();
                 name.rsplitn(3, '-').nth(2).unwrap_or(&name).to_owned()
             }
@@ -221,9 +225,29 @@ impl Run {
         self.summary["meta"]["version"].as_str().unwrap_or("unknown")
     }
 
+    /// What the command warns of, as JSON.
+    #[getter]
+    fn warnings(&self) -> String {
+        let (scenario, ignored) = (self.scenario(), self.scenario().ignored());
+        let all = scenario.warnings().iter().chain(ignored.iter());
+        all.map(Diagnostic::to_json).collect::<Json>().to_string()
+    }
+
+    /// The name of the folder of the run and its files, for a pickle.
+    fn files<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<(String, Bound<'py, PyBytes>)>)> {
+        let folder = self.folder(py)?;
+        let names = folder.summary()[store::FILES].as_object().into_iter().flatten();
+        let names = names.map(|(name, _)| name.as_str()).chain([store::SUMMARY]);
+        let files = names.map(|name| {
+            let bytes = std::fs::read(folder.path().join(name)).map_err(PyOSError::new_err)?;
+            Ok((name.to_owned(), PyBytes::new(py, &bytes)))
+        });
+        Ok((folder.name(), files.collect::<PyResult<_>>()?))
+    }
+
     #[getter]
     fn is_live(&self) -> bool {
-        matches!(&self.source, Source::Disk(folder) if folder.is_live())
+        matches!(&self.source, Source::Disk(folder, _) if folder.is_live())
     }
 
     /// Every default written out.
@@ -245,7 +269,7 @@ impl Run {
     #[getter]
     fn series(&self, py: Python<'_>) -> PyResult<Table> {
         self.table(SERIES, |run| match &run.source {
-            Source::Disk(folder) => py.detach(|| SeriesRows::read(folder)).map_err(unreadable)?,
+            Source::Disk(folder, _) => py.detach(|| SeriesRows::read(folder)).map_err(unreadable)?,
             Source::Memory(simulated) => {
                 let outcome = simulated.with(py, &Measure { series: true, events: false })?;
                 py.detach(|| SeriesRows::of(&simulated.model, outcome))
@@ -256,7 +280,7 @@ impl Run {
     #[getter]
     fn events(&self, py: Python<'_>) -> PyResult<Table> {
         self.table(EVENTS, |run| match &run.source {
-            Source::Disk(folder) => py.detach(|| EventRows::read(folder)).map_err(unreadable)?,
+            Source::Disk(folder, _) => py.detach(|| EventRows::read(folder)).map_err(unreadable)?,
             Source::Memory(simulated) => {
                 let outcome = simulated.with(py, &Measure { series: false, events: true })?;
                 py.detach(|| EventRows::of(&simulated.model, outcome))
@@ -273,7 +297,7 @@ impl Run {
             ));
         }
         let (scenario, folder, trouble) = match &self.source {
-            Source::Disk(folder) => {
+            Source::Disk(folder, _) => {
                 folder.require_version(VERSION).map_err(unreadable)?;
                 (folder.scenario().clone(), Some(&**folder), Arc::default())
             }
@@ -322,7 +346,7 @@ impl Run {
     /// The report, as one HTML file.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         let (recording, written) = match &self.source {
-            Source::Disk(folder) => {
+            Source::Disk(folder, _) => {
                 let recording = py.detach(|| Recording::read(folder)).map_err(unreadable)?;
                 (recording, folder.written())
             }
@@ -346,7 +370,7 @@ impl Run {
     /// Writes the folder of the run below `out`, as the command does; returns its path.
     fn save(&self, py: Python<'_>, out: PathBuf) -> PyResult<PathBuf> {
         match &self.source {
-            Source::Disk(folder) => {
+            Source::Disk(folder, _) => {
                 Err(refused(format!("the run is on disk, in {}", folder.path().display()), "copy its folder"))
             }
             Source::Memory(simulated) => {
@@ -431,7 +455,24 @@ fn panel(panel: &chart::Panel) -> Json {
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
     let folder = py.detach(|| RunFolder::open(&path)).map_err(unreadable)?;
     let summary = folder.summary().clone();
-    Ok(Run { summary, source: Source::Disk(Box::new(folder)), tables: Default::default() })
+    Ok(Run { summary, source: Source::Disk(Box::new(folder), None), tables: Default::default() })
+}
+
+/// Makes a run of the files that a pickle holds.
+#[pyfunction]
+pub(crate) fn unpickled(py: Python<'_>, name: &str, files: Vec<(String, PyBackedBytes)>) -> PyResult<Run> {
+    let (place, folder) = py.detach(|| {
+        let place = tempfile::tempdir().map_err(PyOSError::new_err)?;
+        let path = place.path().join(Path::new(name).file_name().unwrap_or("run".as_ref()));
+        std::fs::create_dir(&path).map_err(PyOSError::new_err)?;
+        for (name, bytes) in &files {
+            let name = Path::new(name).file_name().unwrap_or_default();
+            std::fs::write(path.join(name), bytes).map_err(PyOSError::new_err)?;
+        }
+        Ok::<_, PyErr>((place, RunFolder::open(&path).map_err(unreadable)?))
+    })?;
+    let summary = folder.summary().clone();
+    Ok(Run { summary, source: Source::Disk(Box::new(folder), Some(place)), tables: Default::default() })
 }
 
 /// The style sheet for matplotlib, of pictures so many inches wide.

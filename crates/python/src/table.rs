@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, Field, Schema};
 use congestlab_scenario::folder::{EventRow, FolderError, RunFolder, SeriesRow};
 use congestlab_scenario::net::packet::Picos;
@@ -15,7 +16,8 @@ use congestlab_scenario::sim::outcome::{Element, Outcome};
 use congestlab_scenario::table::{Table as SweepTable, TableError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyCapsule};
 use serde_json::{Map, Value as Json};
 
 /// Rows that a reader gets at once.
@@ -56,9 +58,65 @@ impl Table {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
     }
 
+    /// A table as pickles hold it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Vec<Pickled<'py>>,))> {
+        let schema = self.0.schema();
+        let columns = schema.fields().iter().zip(self.0.columns());
+        let columns = columns.map(|(field, array)| pickled(py, field.name(), array)).collect::<PyResult<_>>()?;
+        Ok((py.import("congestlab._native")?.getattr("table")?, (columns,)))
+    }
+
     fn __repr__(&self) -> String {
         format!("<congestlab.Table {} rows: {}>", self.__len__(), self.columns().join(", "))
     }
+}
+
+/// A column in a pickle: its name, one byte for each row (0: null), values of eight bytes, least significant first, and
+/// the texts that values count; `None`: values are numbers, of the kind in the second place.
+type Pickled<'py> = (String, &'static str, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<Vec<String>>);
+
+fn pickled<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Pickled<'py>> {
+    let is_there: Vec<u8> = (0..array.len()).map(|row| array.is_valid(row).into()).collect();
+    let (kind, values, texts): (_, Vec<[u8; 8]>, _) = if let Some(array) = array.as_primitive_opt::<Float64Type>() {
+        ("number", array.values().iter().map(|value| value.to_le_bytes()).collect(), None)
+    } else if let Some(array) = array.as_primitive_opt::<Int64Type>() {
+        ("integer", array.values().iter().map(|value| value.to_le_bytes()).collect(), None)
+    } else {
+        let array = array.as_dictionary_opt::<Int32Type>();
+        let array = array.ok_or_else(|| PyRuntimeError::new_err(format!("{name} has a type of no table")))?;
+        let texts = array.values().as_string::<i32>().iter().map(|text| text.unwrap_or_default().to_owned());
+        let values = array.keys().values().iter().map(|&key| i64::from(key).to_le_bytes());
+        ("text", values.collect(), Some(texts.collect()))
+    };
+    let bytes = [is_there, values.concat()].map(|bytes| PyBytes::new(py, &bytes));
+    let [is_there, values] = bytes;
+    Ok((name.to_owned(), kind, is_there, values, texts))
+}
+
+/// Makes a table of what a pickle holds.
+#[pyfunction]
+pub(crate) fn table(
+    columns: Vec<(String, String, PyBackedBytes, PyBackedBytes, Option<Vec<String>>)>,
+) -> PyResult<Table> {
+    let columns = columns.into_iter().map(|(name, kind, is_there, values, texts)| {
+        let values = values.as_chunks::<8>().0.iter();
+        let values = is_there.iter().zip(values).map(|(&is_there, &value)| (is_there != 0).then_some(value));
+        let column = match (kind.as_str(), texts) {
+            ("number", _) => Column::Number(values.map(|value| value.map(f64::from_le_bytes)).collect()),
+            ("integer", _) => Column::Integer(values.map(|value| value.map(i64::from_le_bytes)).collect()),
+            (_, texts) => {
+                let texts = texts.unwrap_or_default();
+                let mut column = StringDictionaryBuilder::default();
+                for value in values {
+                    let place = value.and_then(|value| usize::try_from(i64::from_le_bytes(value)).ok());
+                    add(&mut column, place.and_then(|place| texts.get(place)).map(String::as_str));
+                }
+                Column::Text(Box::new(column))
+            }
+        };
+        (name, column)
+    });
+    Table::new(columns.collect())
 }
 
 /// A column while rows are added.
@@ -96,6 +154,15 @@ impl Table {
     }
 }
 
+/// The index of an element in its group; [`NO_INDEX`]: it has none. Not null, since pandas drops null keys from its
+/// group-bys and pivots without a word.
+fn index(index: Option<u32>) -> i64 {
+    index.map_or(NO_INDEX, i64::from)
+}
+
+/// The index of links, and of rows of a whole run.
+const NO_INDEX: i64 = -1;
+
 /// Rows of time series.
 #[derive(Default)]
 pub(crate) struct SeriesRows {
@@ -112,7 +179,7 @@ impl SeriesRows {
         self.time.push(Some(row.t_s));
         add(&mut self.kind, Some(kind));
         add(&mut self.element, Some(row.element));
-        self.index.push(row.index.map(i64::from));
+        self.index.push(Some(index(row.index)));
         add(&mut self.metric, Some(row.metric));
         self.value.push(Some(row.value));
     }
@@ -165,7 +232,7 @@ impl EventRows {
     fn add(&mut self, row: EventRow<'_>) {
         self.time.push(Some(row.t_s));
         add(&mut self.element, Some(row.element));
-        self.index.push(row.index.map(i64::from));
+        self.index.push(Some(index(row.index)));
         add(&mut self.event, Some(row.event));
         add(&mut self.detail, row.detail);
         add(&mut self.flow, row.flow);
@@ -345,7 +412,9 @@ pub(crate) fn of_sweep(table: &SweepTable) -> Result<PyResult<Table>, TableError
         let numbers = table.numbers(name)?;
         let axis = table.axes().iter().find(|axis| axis.column == *name);
         let is_whole = axis.is_some_and(|axis| axis.values.iter().all(|value| value.parse::<i64>().is_ok()));
-        let column = if numbers.iter().any(Option::is_some) {
+        let column = if name == "index" {
+            Column::Integer(numbers.iter().map(|number| Some(number.map_or(NO_INDEX, |number| number as i64))).collect())
+        } else if numbers.iter().any(Option::is_some) {
             if is_whole || INTEGERS.contains(&name.as_str()) {
                 Column::Integer(numbers.iter().map(|number| number.map(|number| number as i64)).collect())
             } else {

@@ -1,12 +1,14 @@
 """Runs: the same as the command's, read by every table library, stopped and shown."""
 
 import json
+import multiprocessing
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import congestlab as cl
 import polars
@@ -229,3 +231,58 @@ def test_too_much_memory_is_refused_before_it_is_taken():
 def test_the_summary_is_json(run):
     assert json.loads(json.dumps(run.summary)) == run.summary
     assert run.summary["meta"]["version"] == cl._native.release
+
+
+#: Two settings that the command warns of: an unstable XCP, and a flow whose links do not run its law.
+DOUBTFUL = {
+    "run": {"duration": "1 s"},
+    "links": {"b": {"rate": "10 Mbit/s", "delay": "20 ms", "law": {"xcp": {"alpha": 0.9}}}},
+    "flows": {"f": {"law": "xcp", "path": ["b"], "count": 2}, "v": {"law": "vcp", "path": ["b"]}},
+}
+
+
+def test_a_run_warns_as_the_command_does():
+    with pytest.warns(cl.ScenarioWarning) as seen:
+        run = cl.run(DOUBTFUL)
+    assert len(seen) == len(run.warnings) == len(cl.Scenario(DOUBTFUL).warnings) == 2
+    assert all(warning.filename == __file__ for warning in seen)
+    assert all(one["message"] in str(warning.message) for one, warning in zip(run.warnings, seen, strict=True))
+    with pytest.warns(cl.ScenarioWarning) as seen:
+        cl.sweep(DOUBTFUL, seeds=2)
+    assert len(seen) == 2
+
+
+def test_the_folder_of_another_version_is_read_with_a_warning(run, tmp_path):
+    folder = run.save(tmp_path)
+    summary = folder / "summary.json"
+    summary.write_text(summary.read_text().replace(run.summary["meta"]["version"], "0.0.1 (0000000000)"))
+    with pytest.warns(cl.ScenarioWarning, match="version 0.0.1"):
+        again = cl.load(folder)
+    assert again.fingerprint == run.fingerprint and cl.load(folder, any_version=True).compare(run).holds
+    with pytest.raises(ValueError, match="only the same version simulates the run again"):
+        again.explain("ftp[1]", 5)
+
+
+def test_pandas_drops_no_link(run):
+    pandas = pytest.importorskip("pandas")
+    series = pandas.DataFrame.from_arrow(run.series)
+    keys = ["element", "index", "metric"]
+    kept, whole = (series.groupby(keys, observed=True, dropna=dropna).value.mean() for dropna in (True, False))
+    assert len(kept) == len(whole) and "bottleneck" in kept.index.get_level_values(0)
+    assert {"kind": "link", "index": -1} in series[["kind", "index"]].drop_duplicates().to_dict("records")
+    table = polars.DataFrame(cl.sweep(XCP, seeds=1))
+    assert table["index"].null_count() == polars.DataFrame(run.events)["index"].null_count() == 0
+
+
+def test_runs_and_tables_pickle(run, tmp_path):
+    again = pickle.loads(pickle.dumps(run))
+    assert (again.name, again.seed, again.fingerprint) == (run.name, run.seed, run.fingerprint)
+    assert {**again.summary, "files": 0} == {**run.summary, "files": 0}
+    for name in ("flows", "links", "series", "events"):
+        table = getattr(run, name)
+        assert polars.DataFrame(getattr(again, name)).equals(polars.DataFrame(table))
+        assert polars.DataFrame(pickle.loads(pickle.dumps(table))).equals(polars.DataFrame(table))
+    assert again.compare(run).holds and again.explain("ftp[1]", 5) == run.explain("ftp[1]", 5)
+    assert pickle.loads(pickle.dumps(again)).fingerprint == run.fingerprint
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(cl.run, XCP).result().fingerprint == run.fingerprint

@@ -182,6 +182,9 @@ pub(crate) struct LiveArguments {
     /// Write DIR/<scenario>-<seed>-<hash>-live/ with the files that `run` writes
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
+    /// --out is the folder of the run itself, for make and Snakemake: an older run there is replaced
+    #[arg(long, requires = "out")]
+    pub(crate) exact: bool,
     /// Write the time series to FILE as CSV: t_s,element,index,metric,value
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) series: Option<PathBuf>,

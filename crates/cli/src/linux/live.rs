@@ -10,10 +10,10 @@ use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv}
 use congestlab_scenario::{Scenario, store};
 
 use super::args::{EncodingShown, LiveApp, LiveArguments, LiveCommand, Offloads};
-use crate::args::{Changes, VERSION};
+use crate::args::Changes;
 use crate::failure::Failure;
 use crate::machine::{self, Clock};
-use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
+use crate::output::{Screen, gauge, print, require_files, require_folder, require_run_folder, write_file};
 use crate::{report, run};
 
 pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure> {
@@ -27,6 +27,9 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
     require_files(&arguments.scenario.file, files)?;
     for folder in arguments.out.iter().chain(&arguments.pcap) {
         require_folder(folder)?;
+    }
+    if let (Some(folder), true) = (&arguments.out, arguments.exact) {
+        require_run_folder(folder)?;
     }
     let stop = machine::stop_flag()?;
     if screen.verbose {
@@ -59,7 +62,7 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
     let mut result = RunResult::new(&scenario, &live.outcome, clock.meta());
     // A report has no map with keys that are not strings, the only thing that fails.
     result.live = serde_json::to_value(&live.report).ok();
-    write_files(arguments, &scenario, &live, &result)?;
+    let folder = write_files(arguments, &scenario, &live, &result)?;
     for doubt in &live.report.doubts {
         screen.note(&format!("warning: {doubt}"));
     }
@@ -68,7 +71,7 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
             .note("warning: do not trust these numbers: the machine or a program did not do what was asked");
     }
     print(&if screen.json {
-        store::pretty(&result)
+        store::pretty(&run::with_folder(result.to_json(), folder.as_deref()))
     } else {
         format!(
             "{} s live in {:.2} s, {}\n\n{}",
@@ -85,7 +88,7 @@ fn write_files(
     scenario: &Scenario,
     live: &Live,
     result: &RunResult,
-) -> Result<(), Failure> {
+) -> Result<Option<PathBuf>, Failure> {
     let outcome = &live.outcome;
     if let Some(path) = &arguments.series {
         write_file(path, |out| write_series_csv(out, scenario, outcome))?;
@@ -93,13 +96,11 @@ fn write_files(
     if let Some(path) = &arguments.events {
         write_file(path, |out| write_events_csv(out, scenario, outcome))?;
     }
-    if let Some(folder) = &arguments.out {
-        let folder = store::write_run(folder, VERSION, scenario, outcome, result)
-            .map_err(|error| Failure::write(folder, &error))?;
-        for (name, bytes) in &live.files {
-            write_file(&folder.join(name), |out| out.write_all(bytes))?;
-        }
-        report::after_run(&folder, scenario, outcome, result)?;
+    let Some(out) = &arguments.out else { return Ok(None) };
+    let folder = run::write_folder(out, arguments.exact, scenario, outcome, result)?;
+    for (name, bytes) in &live.files {
+        write_file(&folder.join(name), |out| out.write_all(bytes))?;
     }
-    Ok(())
+    report::after_run(&folder, scenario, outcome, result)?;
+    Ok(Some(folder))
 }

@@ -324,3 +324,31 @@ fn a_limit_of_file_sizes_is_told_and_leaves_nothing() {
     let left: Vec<String> = lab.files().into_iter().filter(|name| name != "runs").collect();
     assert_eq!(left, ["scenario.toml"], "something is left");
 }
+
+/// A program that runs the command finds the folder in its answer, or names it beforehand.
+#[test]
+fn a_run_tells_its_folder_and_takes_an_exact_name() {
+    let lab = Lab::new(SCENARIO);
+    let json = lab.run(&["run", "scenario.toml", "--out", "runs", "--json", "--quiet"]).exits(0).json();
+    let folder = json["folder"].as_str().expect("a path");
+    let summary =
+        |folder: &str| fs::read_to_string(lab.path(folder).join("summary.json")).expect("it was written");
+    assert!(folder.starts_with("runs/scenario-1-") && !summary(folder).contains("\"folder\""), "{folder}");
+    assert!(lab.run(&["run", "scenario.toml", "--json"]).exits(0).json().get("folder").is_none());
+
+    for seed in ["1", "2"] {
+        let exact =
+            ["run", "scenario.toml", "--seed", seed, "--out", "made/one", "--exact", "--json", "--quiet"];
+        assert_eq!(lab.run(&exact).exits(0).json()["folder"], "made/one");
+        assert!(summary("made/one").contains(&format!("\"seed\": {seed},")));
+    }
+    assert_eq!(fs::read_dir(lab.path("made")).expect("a folder").count(), 1, "nothing is left beside it");
+    lab.run(&["report", "made/one"]).exits(0);
+
+    fs::create_dir(lab.path("mine")).expect("a folder");
+    fs::write(lab.path("mine/thesis.tex"), "x").expect("writable");
+    let refused = lab.run(&["run", "scenario.toml", "--out", "mine", "--exact"]).exits(2);
+    assert!(refused.stderr().contains("is not the folder of a run"), "{}", refused.stderr());
+    assert!(lab.path("mine/thesis.tex").is_file());
+    assert!(lab.run(&["run", "scenario.toml", "--exact"]).exits(2).stderr().contains("--out"));
+}

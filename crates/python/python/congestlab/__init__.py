@@ -13,7 +13,7 @@ bit/s; `capacity_Bps`, bytes a second).
 from ._law import Ack, LinkLaw, Packet, Send, SenderLaw
 from ._native import Table, __version__
 from ._run import Comparison, Explanation, Run, load, plot, run, style
-from ._scenario import Flows, Link, Refused, Scenario, ScenarioError
+from ._scenario import Flows, Link, Refused, Scenario, ScenarioError, ScenarioWarning
 from ._sweep import sweep
 from ._trial import Trial, check_law
 
@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "ScenarioWarning",
     "Send",
     "SenderLaw",
     "Table",

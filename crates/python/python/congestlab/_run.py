@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._native import Table
-from ._scenario import Refused, Scenario, _whole, refusals
+from ._scenario import Refused, Scenario, ScenarioWarning, _warn, _whole, refusals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,12 +40,15 @@ def run(
     asked for: without them a run takes less memory. `threads` changes no result.
 
     The GIL is free while it runs, any number of threads may run at once, and Ctrl-C ends it. Raises `ScenarioError`,
-    `Refused`, `MemoryError` if the machine has less than the run may need, and whatever a law in Python raises.
+    `Refused`, `MemoryError` if the machine has less than the run may need, and whatever a law in Python raises. Settings
+    that may surprise are warned of as `ScenarioWarning`, and listed in `Run.warnings`.
     """
     if not (isinstance(scenario, Scenario) and seed is None and set is None and law is None):
         scenario = Scenario(scenario, seed=seed, set=set, law=law)
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Run(scenario._native.run(series, events, _whole("threads", threads), platform.node(), date))
+    found = Run(scenario._native.run(series, events, _whole("threads", threads), platform.node(), date))
+    _warn(found.warnings)
+    return found
 
 
 def load(path: str | os.PathLike[str], /, *, any_version: bool = False) -> Run:
@@ -57,7 +60,7 @@ def load(path: str | os.PathLike[str], /, *, any_version: bool = False) -> Run:
     found = Run(_native.load(Path(path)))
     if found._native.version != _native.release and not any_version:
         text = f"version {found._native.version} made the run in {os.fspath(path)}, and this is {_native.release}"
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, ScenarioWarning, stacklevel=2)
     return found
 
 
@@ -98,6 +101,16 @@ class Run:
         return self._native.is_live
 
     @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What `congestlab run` warns of: settings that are allowed but may surprise, as `Scenario.warnings`."""
+        found: list[dict[str, Any]] = json.loads(self._native.warnings)
+        return found
+
+    def __reduce__(self) -> Any:
+        """Pickles the files that `save` writes. A run without series or events is simulated again for them."""
+        return _unpickled, self._native.files()
+
+    @property
     def flows(self) -> Table:
         """A row for each flow: `group`, `law`, `index`, and its results (`goodput_bps`, `rtt_mean_ms`, ...)."""
         return self._native.flows
@@ -110,7 +123,7 @@ class Run:
     @property
     def series(self) -> Table:
         """The time series, a row for each value: `t_s` (end of the bin), `kind` (flow or link), `element`, `index` of the flow
-        in its group, `metric`, `value`."""
+        in its group (-1 for links), `metric`, `value`."""
         return self._native.series
 
     @property
@@ -170,6 +183,10 @@ class Run:
     def __repr__(self) -> str:
         what = "live" if self.is_live else "seed"
         return f"<congestlab.Run {self.name}, {what} {self.seed}, {self.fingerprint}: {len(self.flows)} flows>"
+
+
+def _unpickled(name: str, files: list[tuple[str, bytes]]) -> Run:
+    return Run(_native.unpickled(name, files))
 
 
 class Explanation(dict[str, Any]):

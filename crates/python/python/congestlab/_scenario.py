@@ -9,13 +9,14 @@ import json
 import operator
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import _native
 
-__all__ = ["Flows", "Link", "Refused", "Scenario", "ScenarioError", "Source"]
+__all__ = ["Flows", "Link", "Refused", "Scenario", "ScenarioError", "ScenarioWarning", "Source"]
 
 Source = "Scenario | str | os.PathLike[str] | Mapping[str, Any]"
 
@@ -46,6 +47,17 @@ class Refused(ValueError):
     def __str__(self) -> str:
         message, help = self.args
         return f"{message}; {help}" if help else str(message)
+
+
+class ScenarioWarning(UserWarning):
+    """A setting that is allowed but may surprise, or a folder that another version wrote."""
+
+
+def _warn(found: list[dict[str, Any]]) -> None:
+    """Warns the caller of the caller."""
+    for one in found:
+        text = f"{one['message']}; {one['help']}" if one["help"] else one["message"]
+        warnings.warn(text, ScenarioWarning, stacklevel=3)
 
 
 class _Part(dict[str, Any]):

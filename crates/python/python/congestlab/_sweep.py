@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 from . import _native
 from ._native import Table
-from ._scenario import Refused, Scenario, _again, _read, _whole, grid_of, refusals
+from ._scenario import Refused, Scenario, _again, _read, _warn, _whole, grid_of, refusals
 
 __all__ = ["sweep"]
 
@@ -48,7 +49,7 @@ def sweep(
 
     `shard=(i, n)` runs part i of n of the points on threads, as `--shard`, and returns None while other parts are missing.
 
-    Raises `ScenarioError` before anything is run. Ctrl-C ends it; what is complete in `out` stays.
+    Raises `ScenarioError` before anything is run, and warns of what may surprise (`ScenarioWarning`). Ctrl-C ends it; what is complete in `out` stays.
     """
     base = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
     spec = dict(Scenario(base, set=set)._spec)
@@ -58,6 +59,8 @@ def sweep(
     if spec["seeds"] == []:
         raise Refused("seeds: there are none", "allowed: a number from 1 on, or a list")
     native = _read(spec)
+    with refusals(spec):
+        _warn([*json.loads(native.warnings), *json.loads(native.check())])
     if spec["text"] is None:
         # Workers need not see the file.
         spec["text"] = native.written

@@ -17,7 +17,7 @@ import gymnasium
 import numpy
 
 from . import _native
-from ._scenario import Refused, Scenario, refusals
+from ._scenario import Refused, Scenario, _warn, refusals
 
 __all__ = ["CongestionEnv"]
 
@@ -60,6 +60,7 @@ class CongestionEnv(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
     ) -> None:
         self.render_mode = render_mode
         self._scenario = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
+        _warn(self._scenario.warnings)
         self._agent = agent
         self._interval_ns = interval if isinstance(interval, int) else _nanoseconds(interval)
         self._is_link = agent.startswith("links.")

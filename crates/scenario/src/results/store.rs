@@ -42,12 +42,42 @@ pub fn write_run(
     outcome: &Outcome,
     result: &RunResult,
 ) -> io::Result<PathBuf> {
-    let mark = if result.live.is_some() { "-live" } else { "" };
-    let name = run_name(scenario, &scenario.hash(version)) + mark;
-    let origin = Origin::new(scenario, &name);
-    let folder = out.join(name);
-    fs::create_dir_all(out)?;
-    let (temporary, held) = part_folder(&folder)?;
+    let folder = out.join(name_of(version, scenario, result));
+    write_at(&folder, version, scenario, outcome, result)?;
+    Ok(folder)
+}
+
+/// Writes a run as [`write_run`] does, into the folder with just this name. An older run there is replaced.
+///
+/// # Errors
+/// Those of the file system; the folder is there and is not that of a run, see [`may_hold_run`].
+pub fn write_run_to(
+    folder: &Path,
+    version: &str,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    result: &RunResult,
+) -> io::Result<()> {
+    if !may_hold_run(folder) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, NOT_A_RUN));
+    }
+    write_at(folder, version, scenario, outcome, result)
+}
+
+/// Writes a run in the place of all that has this name.
+fn write_at(
+    folder: &Path,
+    version: &str,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    result: &RunResult,
+) -> io::Result<()> {
+    // A name alone is one in the working folder.
+    let folder = &Path::new(".").join(folder);
+    // The tables name the run, wherever its folder is.
+    let origin = Origin::new(scenario, &name_of(version, scenario, result));
+    fs::create_dir_all(folder.parent().unwrap_or(folder))?;
+    let (temporary, held) = part_folder(folder)?;
     let result = (|| {
         let (text, traces) = scenario.portable();
         let mut names = vec![SCENARIO.to_owned(), WRITTEN.into(), FLOWS.into(), LINKS.into(), EVENTS.into()];
@@ -68,12 +98,29 @@ pub fn write_run(
             summary[FILES][&name] = hash_file(&temporary.join(&name))?.into();
         }
         write_atomically(&temporary.join(SUMMARY), pretty(&summary).as_bytes())?;
-        put(&temporary, Some(held), &folder, &summary)
+        put(&temporary, Some(held), folder, &summary)
     })();
     if result.is_err() {
         let _ = fs::remove_dir_all(&temporary);
     }
-    result.map(|()| folder)
+    result
+}
+
+/// Why a folder is not replaced.
+pub const NOT_A_RUN: &str = "it is there, and is not the folder of a run";
+
+/// Returns true if a run may be written into the folder with just this name: if there is none, an empty one, or that of a
+/// run.
+pub fn may_hold_run(folder: &Path) -> bool {
+    let is_run = || [SUMMARY, SCENARIO].iter().all(|name| folder.join(name).is_file());
+    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    !folder.exists() || is_empty() || is_run()
+}
+
+/// `<scenario>-<seed>-<hash>`, and `-live` behind it.
+fn name_of(version: &str, scenario: &Scenario, result: &RunResult) -> String {
+    let mark = if result.live.is_some() { "-live" } else { "" };
+    run_name(scenario, &scenario.hash(version)) + mark
 }
 
 /// Gives a folder that is complete its name. Others may do the same at this moment, with the same name.
