@@ -255,6 +255,9 @@ pub(crate) fn run(
             // What another thread has yet to receive was sent after what it has.
             domains.iter_mut().for_each(|domain| domain.unload(&mut on_their_way));
             exchange.unheard().for_each(|mail| mail.unload(&mut on_their_way));
+            // Mail keeps packets of one window in order, and the next leg may have longer windows, which hosts with one input do
+            // not sort. The sort is stable: packets of one input that arrive at one instant stay in the order of sending.
+            on_their_way.sort_by_key(|packet| packet.at);
         }
         elements.reached = Picos::MAX;
         let mut load = vec![0_u64; here.nodes()];

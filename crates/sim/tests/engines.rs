@@ -79,6 +79,18 @@ fn random_networks_run_alike_on_every_engine() {
     assert!(hops > 300_000, "the networks carried too little to prove anything: {hops} hops");
 }
 
+/// Networks that go from two or more threads to one while packets are on their way, as those of most users do.
+#[test]
+fn long_chains_of_odd_links_run_alike_on_every_engine() {
+    for seed in 10_000..10_200 {
+        let model = common::random_chain(&mut Draw::new(seed), seed);
+        let expected = outcome(&model, Engine::Window { threads: 1, divisor: 1 });
+        assert!(seed % 16 > 0 || expected == outcome(&model, Engine::Reference), "seed {seed}");
+        let got = outcome(&model, Engine::Window { threads: 2, divisor: 1 });
+        assert!(got == expected, "seed {seed} with two threads\n{model:#?}");
+    }
+}
+
 /// Links and flows of VCP's family among the others, mostly such that they understand each other.
 #[test]
 fn codes_of_load_run_alike_on_every_engine() {

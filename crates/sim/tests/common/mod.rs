@@ -47,6 +47,60 @@ impl Draw {
     fn of<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize].clone()
     }
+
+    /// A number of any size from `2^low` to below `2^high`, and hardly ever a round one.
+    fn odd(&mut self, low: u64, high: u64) -> u64 {
+        let power = 1 << self.between(low, high - 1);
+        power + self.below(power)
+    }
+}
+
+/// Returns a chain of links with odd rates and delays and a long flow over it. It runs for many meetings of threads that take
+/// little off each other, so the network goes from threads to one thread by the rule of every run. Delays differ by little more
+/// than a window of threads, and a window of one thread holds several of them.
+pub(crate) fn random_chain(draw: &mut Draw, seed: u64) -> Model {
+    let count = 2 + seed % 8 / 7;
+    let (mut links, mut delay) = (Vec::new(), draw.odd(31, 33));
+    for index in (0..count).rev() {
+        let service = Service::Fixed(BitRate(draw.odd(25, 28)));
+        let port = PortConfig::new(service, delay, Limit::Packets(draw.odd(6, 9)));
+        links.push(Link { name: format!("l{index}.reverse"), port: port.clone() });
+        links.push(Link { name: format!("l{index}"), port });
+        delay += draw.odd(29, 33);
+    }
+    links.reverse();
+    let mut tcp = random_tcp(draw, 1500);
+    (tcp.app, tcp.advertise, tcp.awnd) = (App::Endless, Advertise::Always, None);
+    if !draw.one_in(4) {
+        tcp.law =
+            draw.of(&[SenderConfig::Reno(reno::Config::DEFAULT), SenderConfig::Cubic(cubic::Config {})]);
+    }
+    let pipe = draw.one_in(8).then(|| Pipe { rate: BitRate(draw.odd(24, 30)), delay: draw.odd(26, 31) });
+    let flow = Group {
+        name: "flow".to_owned(),
+        kind: GroupKind::Tcp(tcp),
+        count: 1,
+        path: (0..count as u32).map(|link| 2 * link).collect(),
+        back: (0..count as u32).rev().map(|link| 2 * link + 1).collect(),
+        switches: Vec::new(),
+        access: pipe,
+        exit: None,
+        start: Start::Every { from: Time(draw.odd(10, 24)), every: 0 },
+        stop: Time::NEVER,
+        schedule: Vec::new(),
+        sizes: None,
+        interoperable: None,
+    };
+    Model {
+        seed,
+        duration: draw.odd(39, 40),
+        warmup: 0,
+        links,
+        groups: vec![flow],
+        sample_every: None,
+        devices: Vec::new(),
+        record_events: false,
+    }
 }
 
 pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
