@@ -38,7 +38,7 @@ struct state {
 	u32 max_rtt, max_x;
 	u64 input, sum_x;
 	struct wide sum_x_rtt;
-	u64 sum_rtt, packets;
+	u64 sum_rtt, packets, packets_short;
 	struct pool grants, cuts;
 	u64 carry;
 	u64 began, control_deadline, queue_deadline;
@@ -212,6 +212,12 @@ INLINE u32 max_x(const struct LinkConfig *config, u64 interval)
 	return !config->bound_headers ? 0xffffffff : most ? most : 1;
 }
 
+/* The longest round trip that counts before any packet states one. */
+INLINE u64 max_interval(const struct LinkConfig *config)
+{
+	return config->max_interval ? config->max_interval : SECOND;
+}
+
 EXPORT u64 law_link_init(struct Link *link, struct LinkConfig *config, u64 phase,
 			 u64 queue_phase)
 {
@@ -220,7 +226,7 @@ EXPORT u64 law_link_init(struct Link *link, struct LinkConfig *config, u64 phase
 	__builtin_memset(link, 0, sizeof(*link));
 	l->config = *config;
 	l->capacity = config->capacity;
-	l->max_rtt = to_header(config->max_interval);
+	l->max_rtt = to_header(max_interval(config));
 	l->max_x = max_x(config, config->initial_interval);
 	l->control_deadline = phase;
 	l->queue_deadline = queue_phase;
@@ -246,6 +252,7 @@ EXPORT u64 law_link_on_arrival(struct Link *link, u64 now, struct Header *header
 		l->sum_x += x;						/* L 2 */
 		l->sum_x_rtt = wide_plus(l->sum_x_rtt, x * rtt); /* L 3-6 */
 		l->sum_rtt += rtt;
+		l->packets_short += !l->config.max_interval && header->rtt <= to_header(SECOND);
 		l->packets++;
 	}
 	return 0;
@@ -316,6 +323,12 @@ static __attribute__((noinline)) u64 close_interval(struct state *l, u64 now)
 	u64 elapsed = less(now, l->began), input = 0, rise = 0, fall = 0, shuffled, interval;
 
 	l->capacity = l->config.capacity;
+	if (!l->config.max_interval && l->packets) {
+		u64 stated = mul_div(l->sum_rtt, (u64)RTT_BOUND << (RTT_PLACES - 28), l->packets);
+
+		stated = l->packets_short ? 0 : stated >> (RTT_PLACES - 28);
+		l->max_rtt = min(max(stated, to_header(SECOND)), 0xffffffff);
+	}
 	if (!l->sum_x) {
 		l->mean_rtt = with_rtt_places(l->config.initial_interval);
 	} else { /* L 7 */
@@ -353,7 +366,7 @@ static __attribute__((noinline)) u64 close_interval(struct state *l, u64 now)
 	l->report.persistent_queue = l->queue;
 	l->input = l->sum_x = 0; /* L 15-17 */
 	l->sum_x_rtt = (struct wide){};
-	l->sum_rtt = l->packets = 0;
+	l->sum_rtt = l->packets = l->packets_short = 0;
 	l->max_x = max_x(&l->config, interval);
 	l->began = now;
 	l->control_deadline = plus(now, interval); /* L 19 */

@@ -314,9 +314,15 @@ fn xcp_constants(bytes: &mut Vec<u8>, law: &xcp::LinkConfig) {
     bytes.extend(switches.map(u8::from));
 }
 
+/// XCP's usual constants (K02, draft-03) for a link of this rate. The longest control interval goes by the round trips that
+/// packets state, because a kernel does not know its flows.
+fn xcp(rate: BitRate) -> xcp::LinkConfig {
+    xcp::LinkConfig { capacity: rate.bytes(), max_interval: Duration(0), ..xcp::LinkConfig::DEFAULT }
+}
+
 /// Returns XCP with its usual constants (K02, draft-03) for a link of this rate.
 pub fn law(rate: BitRate) -> Law {
-    Law::Xcp(xcp::LinkConfig { capacity: rate.bytes(), ..xcp::LinkConfig::DEFAULT })
+    Law::Xcp(xcp(rate))
 }
 
 /// Returns VCP with its usual constants (docs/protocols/vcp.md) for a link of this rate.
@@ -331,13 +337,12 @@ pub fn dpcp(rate: BitRate) -> Law {
 
 /// Returns P-XCP with its usual constants (docs/protocols/pxcp.md) for a link of this rate.
 pub fn pxcp(rate: BitRate) -> Law {
-    let law = pxcp::LinkConfig::DEFAULT;
-    Law::Pxcp(pxcp::LinkConfig { xcp: xcp::LinkConfig { capacity: rate.bytes(), ..law.xcp }, ..law })
+    Law::Pxcp(pxcp::LinkConfig { xcp: xcp(rate), ..pxcp::LinkConfig::DEFAULT })
 }
 
 /// Returns XCP-i with XCP's usual constants for a link of this rate, whose port has this address.
 pub fn xcp_i(rate: BitRate, address: Ipv4Addr) -> Law {
-    Law::XcpI(xcp::LinkConfig { capacity: rate.bytes(), ..xcp::LinkConfig::DEFAULT }, address)
+    Law::XcpI(xcp(rate), address)
 }
 
 /// State of an interface with a router's law.

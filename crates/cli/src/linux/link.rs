@@ -18,6 +18,7 @@ use clap::{Args, ValueHint};
 use congestlab_linux::link::{Behind, Clock, Direction, Event, Report, UNLIMITED, Way};
 use congestlab_linux::supervisor::Guard;
 use congestlab_linux::sys::{command, process};
+use congestlab_scenario::laws::settings::Settings as _;
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::port::{PortConfig, PortEvent, Sample};
 use congestlab_scenario::net::queue::Limit;
@@ -283,6 +284,11 @@ fn directions(arguments: &LinkArguments) -> Result<[Option<Direction>; 2], Failu
             && let Limit::Packets(packets) = &mut port.limit
         {
             *packets = (*packets).max(QUEUE_MIN);
+        }
+        if let Some(law) = &mut port.law {
+            // The round trips of the flows that will come are not known.
+            let is_set = |key: &str| arguments.set.iter().any(|set| set.trim_start().starts_with(key));
+            law.config.set_round_trip(units::Duration(0), &is_set);
         }
         port.sample_every = arguments.meter.then_some(METER);
         Some(Direction::new(port, arguments.seed, name))

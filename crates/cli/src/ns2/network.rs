@@ -169,7 +169,7 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
                 capacity: config.capacity,
                 min_interval: config.min_interval,
                 // Its longest is 1 s (7), whatever the paper has.
-                max_interval: config.max_interval.max(default.max_interval),
+                max_interval: config.max_interval.max(xcp::MAX_INTERVAL),
                 capture: config.capture,
                 // ns-2 has none: it takes headers as they come.
                 bound_headers: config.bound_headers,

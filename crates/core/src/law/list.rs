@@ -616,6 +616,11 @@ impl Settings for SenderConfig {
     }
 
     #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        of_sender!(Self, self, config => config.set_round_trip(longest, is_written))
+    }
+
+    #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         of_sender!(Self, self, config => config.check(tell))
     }
@@ -806,6 +811,11 @@ impl Settings for LinkConfig {
     #[cfg(feature = "words")]
     fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
         of_link!(Self, self, config => config.settle(is_written))
+    }
+
+    #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        of_link!(Self, self, config => config.set_round_trip(longest, is_written))
     }
 
     #[cfg(feature = "words")]

@@ -314,6 +314,7 @@ trait Configuration: Value {
     fn copy(&self) -> Box<dyn Configuration>;
     fn each(&mut self, tell: Tell<'_>);
     fn settle(&mut self, is_written: &dyn Fn(&str) -> bool);
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool);
     fn check(&self, tell: &mut dyn FnMut(Finding));
 }
 
@@ -328,6 +329,10 @@ impl<T: Value + Settings + Clone> Configuration for T {
 
     fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
         Settings::settle(self, is_written);
+    }
+
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        Settings::set_round_trip(self, longest, is_written);
     }
 
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
@@ -524,6 +529,10 @@ impl Settings for LinkConfig {
 
     fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
         self.0.config.settle(is_written);
+    }
+
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        self.0.config.set_round_trip(longest, is_written);
     }
 
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
@@ -930,6 +939,10 @@ impl Settings for SenderConfig {
 
     fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
         self.0.config.settle(is_written);
+    }
+
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        self.0.config.set_round_trip(longest, is_written);
     }
 
     fn check(&self, tell: &mut dyn FnMut(Finding)) {

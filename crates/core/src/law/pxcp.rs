@@ -76,6 +76,11 @@ impl Settings for LinkConfig {
     }
 
     #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        self.xcp.set_round_trip(longest, is_written);
+    }
+
+    #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         words::check(self, tell);
     }

@@ -13,6 +13,11 @@ pub trait Settings: 'static {
     #[cfg(feature = "words")]
     fn settle(&mut self, _is_written: &dyn Fn(&str) -> bool) {}
 
+    /// Sets the defaults that follow from `longest`, unless a scenario writes them: the longest round trip, without queues, of
+    /// the flows that share a link with it; zero if none is known.
+    #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, _longest: Duration, _is_written: &dyn Fn(&str) -> bool) {}
+
     /// Tells what is wrong with the settings, or strange.
     #[cfg(feature = "words")]
     fn check(&self, _tell: &mut dyn FnMut(Finding)) {}

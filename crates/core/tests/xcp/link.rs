@@ -481,3 +481,28 @@ fn an_interval_forgets_what_the_last_one_did_not_hand_out() {
     assert_eq!(depart(&mut link, Header { delta: -3, ..packet }, 1000), -3);
     assert_eq!(depart(&mut link, packet, 1000), 0);
 }
+
+/// Without a bound of its own a link takes the longest interval from what packets state: twice their mean while all state more than
+/// a second. One that states less keeps every interval short, whatever a liar states.
+#[test]
+fn a_link_without_a_longest_interval_takes_it_from_packets() {
+    let intervals = |stated: &[u64]| {
+        let config = LinkConfig { max_interval: Duration(0), ..link_config(1_000_000) };
+        let mut link = link(config, 50 * MS, 1000 * SECOND);
+        let mut now = 0;
+        (0..6)
+            .map(|_| {
+                stated.iter().for_each(|&rtt| link.on_arrival(Time(now), &header(MS, rtt, ALL), Bytes(1000)));
+                now = link.next_deadline().0;
+                link.on_deadline(Time(now), Bytes(0));
+                link.report().interval.0 / MS
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(intervals(&[500 * MS]), [500; 6]);
+    assert_eq!(intervals(&[1300 * MS]), [1000, 1300, 1300, 1300, 1300, 1300]);
+    assert_eq!(intervals(&[6 * SECOND]), [1000, 2000, 4000, 6000, 6000, 6000]);
+    // Nine of ten packets are a liar's.
+    let lies = [[15 * SECOND; 9].as_slice(), &[100 * MS]].concat();
+    assert!(intervals(&lies).iter().all(|&interval| interval <= 1000), "{:?}", intervals(&lies));
+}

@@ -12,7 +12,7 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
         beta: Ratio(random.half()),
         gamma: Ratio(random.half()),
         min_interval: Duration(random.word()),
-        max_interval: Duration(random.word()),
+        max_interval: Duration(if random.coin() { random.word() } else { 0 }),
         initial_interval: Duration(random.word()),
         allowed_queue: Duration(random.word()),
         capture: random.coin(),

@@ -138,6 +138,8 @@ impl AnyLaw {
         };
         let name = config.name();
         config.set_capacity(rate.bytes());
+        // A kernel does not know the round trips of its flows.
+        config.set_round_trip(Duration(0), &|_| false);
         let own = Self::object_of(name);
         let object = match (object, own) {
             (Some(object), _) => object.into(),

@@ -86,10 +86,11 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
         round_trips.iter_mut().for_each(|longest| *longest = longest.or(Some(Duration(0))));
     }
 
+    let port_rtts = xcp_i::shared_round_trips(links, &base_rtts);
     let mut ports = Vec::new();
     for (index, (name, link)) in links.0.iter_mut().enumerate() {
         let round_trip = round_trips[index];
-        let base_rtt = base_rtts[index];
+        let base_rtt = port_rtts[index];
         findings.at = vec!["links".into(), name.value.clone()];
         let forward = wires[2 * index].as_ref().and_then(|wire| {
             link::port(&mut link.value, link.span, wire, round_trip, base_rtt, duration, findings)

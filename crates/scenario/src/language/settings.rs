@@ -226,17 +226,10 @@ impl<C: Configuration> Chosen<C> {
         }
     }
 
-    /// Sets a time that the surroundings give, unless it is written or zero.
-    pub(crate) fn set_span(&mut self, key: &'static str, span: Duration) {
-        if span.0 > 0 && self.span(key).is_none() {
-            self.config.each(&mut |name, _, field| {
-                if let Field::Span(to) = field
-                    && name == key
-                {
-                    *to = span;
-                }
-            });
-        }
+    /// Sets the defaults that follow from the longest round trip of flows that share a link with it, without queues.
+    pub(crate) fn set_round_trip(&mut self, longest: Duration) {
+        let written = &self.written;
+        self.config.set_round_trip(longest, &|key| written.iter().any(|(known, _)| *known == key));
     }
 
     /// Writes every setting out that nobody has written, but rates: see [`Field::Rate`].

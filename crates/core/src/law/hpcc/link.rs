@@ -67,6 +67,13 @@ impl Settings for LinkConfig {
     }
 
     #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        if longest.0 > 0 && !is_written("base_rtt") {
+            self.base_rtt = longest;
+        }
+    }
+
+    #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         match self.telemetry {
             Telemetry::Load => Finding::above_zero("base_rtt", self.base_rtt.0, "\"13 us\"", tell),

@@ -91,6 +91,13 @@ impl Settings for SenderConfig {
     }
 
     #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        if longest.0 > 0 && !is_written("base_rtt") {
+            self.base_rtt = longest;
+        }
+    }
+
+    #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         Finding::above_zero("base_rtt", self.base_rtt.0, "\"13 us\"", tell);
         Finding::above_zero("eta", self.eta.0.into(), "0.95", tell);

@@ -22,6 +22,8 @@ const POOL_MAX: u64 = 1 << (46 + PLACES);
 /// How many times the mean of what packets state d may be, where each packet counts the same; by measurement, see
 /// `docs/protocols/xcp.md`.
 const RTT_BOUND: u64 = 2;
+/// Longest control interval while no round trip is known to be longer, 1 s (draft-03 §4.2.4, NS2).
+pub const MAX_INTERVAL: Duration = Duration(SECOND);
 /// Intervals' worth of cuts that a burst may find: those that earlier packets left, with [`LinkConfig::spread`].
 const CARRIED: u64 = 4;
 /// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
@@ -41,7 +43,9 @@ pub struct LinkConfig {
     pub gamma: Ratio,
     /// Shortest control interval; 5 ms, for ns-2 1 ms.
     pub min_interval: Duration,
-    /// Longest control interval, 1 s. Round trip times above count as this.
+    /// Longest control interval; longer round trip times count as this. At least the longest round trip of the link's
+    /// flows: otherwise each burst of a flow alone finds the budget of an interval without packets, which is empty. Zero:
+    /// [`MAX_INTERVAL`], and twice the mean that packets state while none states less than that.
     pub max_interval: Duration,
     /// Control interval while no packet states a round trip time; 50 ms (NS2).
     pub initial_interval: Duration,
@@ -72,7 +76,7 @@ impl LinkConfig {
         beta: Ratio::ppm(226_000),
         gamma: Ratio::ppm(100_000),
         min_interval: Duration(5_000_000),
-        max_interval: Duration(SECOND),
+        max_interval: MAX_INTERVAL,
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
         capture: true,
@@ -124,7 +128,19 @@ impl Settings for LinkConfig {
             "Shortest control interval; 5 ms, with profile ns2 1 ms.",
             Field::Span(&mut self.min_interval),
         );
-        tell("max_interval", "Longest control interval; 1 s.", Field::Span(&mut self.max_interval));
+        tell(
+            "max_interval",
+            "Longest control interval; absent: the longest round trip of the link's flows without queues, at least 1 s. \
+             \"0 s\", the kernel's default: 1 s, and twice the mean round trip that packets state while all state more.",
+            Field::Span(&mut self.max_interval),
+        );
+    }
+
+    #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        if !is_written("max_interval") {
+            self.max_interval = if longest.0 == 0 { longest } else { longest.max(MAX_INTERVAL) };
+        }
     }
 
     #[cfg(feature = "words")]
@@ -311,6 +327,8 @@ struct Sums {
     x_rtt_lower: u64,
     /// RTT over `packets`.
     rtt: u64,
+    /// Packets that state at most [`MAX_INTERVAL`], where that decides.
+    short: u64,
 }
 
 impl Sums {
@@ -327,7 +345,7 @@ pub struct Link {
     config: LinkConfig,
     /// Capacity that the running interval was computed with.
     capacity: Rate,
-    /// `max_interval` in 2^-28 s.
+    /// The longest round trip that counts, 2^-28 s.
     max_rtt: u32,
     /// The largest X that counts, 2^-28 s.
     max_x: u32,
@@ -367,7 +385,7 @@ impl Link {
         Self {
             config,
             capacity: config.capacity,
-            max_rtt: config.max_interval.to_header(),
+            max_rtt: max_interval(&config).to_header(),
             max_x: max_x(&config, config.initial_interval),
             interval: config.initial_interval.to_header(),
             sums: Sums::default(),
@@ -396,6 +414,10 @@ impl Link {
             self.report.bounded += (x != header.x as u64) as u64;
             // No interval has the 2^32 packets that would be too many for 64 bits; those of a part may go round.
             self.sums.x = self.sums.x.wrapping_add(x); // L 2
+            if self.config.max_interval.0 == 0 {
+                let is_short = header.rtt <= MAX_INTERVAL.to_header();
+                self.sums.short = self.sums.short.wrapping_add(is_short as u64);
+            }
             if self.config.spread && self.spread.on_arrival(x as u32, rtt as u32, size.0, self.interval) {
                 self.long_x += x;
                 return;
@@ -521,6 +543,12 @@ impl Link {
         self.interval
     }
 
+    /// Returns the longest round trip that counts, 2^-28 s.
+    #[inline(always)]
+    pub(in crate::law) fn max_rtt(&self) -> u32 {
+        self.max_rtt
+    }
+
     /// Lets an X of up to this count in the running interval, 2^-28 s, if X is bounded at all.
     #[inline(always)]
     pub(in crate::law) fn believe_x(&mut self, most: u32) {
@@ -568,11 +596,17 @@ impl Link {
             self.sums.packets = with_places(self.sums.packets, counted.packets);
         }
         let mean = (sum_x != 0).then(|| sum_x_rtt.times_2_32().over(sum_x).to_u64());
+        let rtt_bound = self.rtt_bound();
+        if self.config.max_interval.0 == 0 && self.sums.packets > 0 {
+            // One flow of a short round trip keeps all intervals short, whatever others state; its packets fill them.
+            let stated = if self.sums.short > 0 { 0 } else { rtt_bound >> (RTT_PLACES - 28) };
+            self.max_rtt = stated.max(MAX_INTERVAL.to_header() as u64).min(u32::MAX as u64) as u32;
+        }
         self.mean_rtt = match (told, mean) {
             (Some(told), _) if told.mean_rtt.0 > 0 => {
-                with_rtt_places(told.mean_rtt.min(self.config.max_interval))
+                with_rtt_places(told.mean_rtt.min(Duration::from_header(self.max_rtt)))
             }
-            (_, Some(mean)) if self.config.bound_headers => mean.min(self.rtt_bound()),
+            (_, Some(mean)) if self.config.bound_headers => mean.min(rtt_bound),
             (_, Some(mean)) => mean,
             (_, None) if self.config.thesis => self.mean_rtt,
             (_, None) => with_rtt_places(self.config.initial_interval),
@@ -730,7 +764,7 @@ impl LinkLaw for Link {
         if config.spread {
             return config.min_interval; // parts of microseconds are rounded down to nothing
         }
-        let stated = Duration::from_header(round_trip.min(config.max_interval).to_header());
+        let stated = Duration::from_header(round_trip.min(max_interval(config)).to_header());
         stated.min(config.initial_interval).max(config.min_interval)
     }
 
@@ -811,6 +845,12 @@ impl LinkLaw for Link {
             "draft-03 section 4.2.3, L 1",
         )
     }
+}
+
+/// The longest control interval before any packet states its round trip.
+#[inline(always)]
+fn max_interval(config: &LinkConfig) -> Duration {
+    if config.max_interval.0 == 0 { MAX_INTERVAL } else { config.max_interval }
 }
 
 /// The largest X that counts in such an interval. A flow that sends less than a packet in it weighs less than its

@@ -81,7 +81,7 @@ pub(super) fn check(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
         tell(Finding { is_error: false, ..Finding::range("alpha", "makes XCP unstable", help) });
     }
     let (least, most) = (config.min_interval, config.max_interval);
-    if least.0 == 0 || least > most {
+    if least.0 == 0 || (least > most && most.0 > 0) {
         let text = format!("has control intervals from {least} to {most}");
         let help = "allowed: 0 s < min_interval <= max_interval";
         tell(Finding { at: ["min_interval"; 2], ..Finding::range("", text, help) });

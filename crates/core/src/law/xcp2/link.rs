@@ -90,6 +90,11 @@ impl Settings for LinkConfig {
     }
 
     #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        self.xcp.set_round_trip(longest, is_written);
+    }
+
+    #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         self.xcp.check(tell);
     }
@@ -310,7 +315,7 @@ impl LinkLaw for Link {
         let x = if is_known { self.xcp.bounded(header.x) } else { 0 };
         if self.is_apart(packet.header(), x, size) {
             self.apart.add(x, size);
-            let rtt = header.rtt.min(self.config.xcp.max_interval.to_header());
+            let rtt = header.rtt.min(self.xcp.max_rtt());
             let is_later =
                 self.config.xcp.spread && self.later.on_arrival(x, rtt, size.0, self.xcp.interval());
             if !is_later {

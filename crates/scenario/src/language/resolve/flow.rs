@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use congestlab_core::law::settings::Settings as _;
 use congestlab_core::law::{Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Bytes, Duration, Time, mul_div};
 use congestlab_net::packet::UNLIMITED;
@@ -208,7 +209,11 @@ pub(super) fn group(
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
         schedule,
         sizes,
-        interoperable: is_interoperable.then(xcp_i::Config::default),
+        interoperable: is_interoperable.then(|| {
+            let mut config = xcp_i::Config::default();
+            config.law.set_round_trip(line.base_rtt, &|_| false);
+            config
+        }),
     })
 }
 
@@ -516,7 +521,7 @@ fn law(
     if let Some((profile, span)) = profile {
         follow(law, profile.word(), span, findings);
     }
-    law.set_span("base_rtt", line.base_rtt);
+    law.set_round_trip(line.base_rtt);
     let needs = law.config.needs();
     if needs.asks.is_some() {
         law.write_rate("desired_rate", line.most(needs.begins_at_line_rate)?, span);

@@ -444,7 +444,7 @@ fn law(
         law.follow(profile.word());
     }
     let follows_service = law.span("capacity").is_none();
-    law.set_span("base_rtt", base_rtt);
+    law.set_round_trip(base_rtt);
     check(law, span, findings);
     law.write_rest(span);
     xcp_i::link(law, span, findings);

@@ -27,6 +27,18 @@ fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
     Some((law.value.xcp_i()?, law.span))
 }
 
+/// Returns the longest round trip of each link. Interoperable links that name their routers have that of all such links:
+/// links of one router share one law, and the two directions of a link can have different routers.
+pub(super) fn shared_round_trips(links: &Named<Link>, base_rtts: &[Duration]) -> Vec<Duration> {
+    let is_shared = |link: &Link| link.at.is_some() && told(link).is_some_and(|(keys, _)| keys.is_on());
+    let all = directions(links).enumerate();
+    let shared: BTreeSet<usize> =
+        all.filter(|(_, (_, link, _))| is_shared(link)).map(|(index, _)| index / 2).collect();
+    let longest = shared.iter().map(|&link| base_rtts[link]).max();
+    let of = |(link, &own): (usize, &Duration)| longest.filter(|_| shared.contains(&link)).unwrap_or(own);
+    base_rtts.iter().enumerate().map(of).collect()
+}
+
 /// Fills in the defaults of a link that is interoperable; what its router does as the downstream edge
 /// of clouds, with the constants of its own law.
 pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Findings) {

@@ -102,6 +102,7 @@ impl Link {
         self.sums.x_rtt_lower += take(sums.x_rtt_lower, &mut taken.x_rtt_lower);
         self.sums.rtt += take(sums.rtt, &mut taken.rtt);
         self.sums.packets += take(sums.packets, &mut taken.packets);
+        self.sums.short += take(sums.short, &mut taken.short);
         self.report.bounded += take(part.link.report.bounded, &mut part.taken_bounded);
     }
 

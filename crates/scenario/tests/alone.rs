@@ -1,0 +1,105 @@
+//! One flow alone on a path, with every law: it uses the path, whatever the round trip, and no nanosecond decides.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_scenario::laws::LinkConfig;
+use congestlab_scenario::sim::outcome::Outcome;
+use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::{Measure, Scenario};
+
+fn outcome(text: &str) -> Outcome {
+    let scenario = Scenario::parse("alone.toml", text, Path::new(""), &[], None)
+        .unwrap_or_else(|error| panic!("{text}\n{error}"));
+    let model = scenario.model(&Measure::default());
+    sim::run(&model, Engine::Window { threads: 1, divisor: 1 }, &AtomicBool::new(false), &mut |_| {})
+}
+
+/// Part of the first link that was used.
+fn used(text: &str) -> f64 {
+    outcome(text).links[0].utilization.expect("it was measured")
+}
+
+/// A link with keys of its own, and a flow over it with a law.
+fn alone(run: &str, link: &str, law: &str) -> String {
+    format!("[run]\n{run}\n[links.l]\n{link}\n[flows.f]\nlaw = {law}\npath = [\"l\"]\n")
+}
+
+/// A control interval of at most 1 s left each second interval without packets, so the next burst found an empty budget: 0.001.
+#[test]
+fn xcp_fills_a_link_whose_round_trip_is_longer_than_a_second() {
+    let run = "duration = \"300 s\"\nwarmup = \"200 s\"";
+    let pairs = [
+        ("\"xcp\"", "\"xcp\""),
+        ("\"xcp\"", "{ xcp = { pacing = true } }"),
+        ("\"xcp\"", "\"xcp-r\""),
+        ("\"xcp\"", "\"pxcp\""),
+        ("\"xcp\"", "\"xcp2\""),
+        ("\"pxcp\"", "\"pxcp\""),
+        ("{ pxcp = { spread = true } }", "\"pxcp\""),
+        ("\"xcp2\"", "\"xcp2\""),
+        ("\"xcp2\"", "\"xcp\""),
+        // As in the kernel, from what headers state.
+        ("{ xcp = { max_interval = \"0 s\" } }", "\"xcp\""),
+        ("{ pxcp = { max_interval = \"0 s\" } }", "\"pxcp\""),
+        ("{ xcp2 = { max_interval = \"0 s\" } }", "\"xcp2\""),
+    ];
+    for (link, flow) in pairs {
+        for delay in ["531.7 ms", "600 ms", "1234.567 ms", "2 s"] {
+            let link = format!("rate = \"2 Mbit/s\"\ndelay = \"{delay}\"\nlaw = {link}");
+            let used = used(&alone(run, &link, flow));
+            println!("{link:?} {flow}: {used:.4}");
+            assert!(used > 0.9, "{link} and {flow}: {used}");
+        }
+    }
+}
+
+/// Routers of XCP-i and the virtual routers of their clouds have the interval of the path, too; and so has a receiver that is
+/// the edge of the cloud.
+#[test]
+fn xcp_i_fills_a_path_whose_round_trip_is_longer_than_a_second() {
+    let on = "{ xcp = { interoperable = true } }";
+    for (first, last) in [(on, on), (on, "\"none\"")] {
+        let mut text = "[run]\nduration = \"300 s\"\nwarmup = \"200 s\"\n".to_owned();
+        for (name, rate, delay, law) in
+            [("a", 2, 450, first), ("cloud", 1, 90, "\"none\""), ("b", 2, 60, last)]
+        {
+            text +=
+                &format!("[links.{name}]\nrate = \"{rate} Mbit/s\"\ndelay = \"{delay} ms\"\nlaw = {law}\n");
+        }
+        text += &format!("[flows.f]\nlaw = {on}\npath = [\"a\", \"cloud\", \"b\"]\n");
+        let used = outcome(&text).links[2].utilization.expect("it was measured");
+        println!("{last}: {used:.4}");
+        assert!(used > 0.85, "{last}: {used}");
+    }
+}
+
+/// Links of one XCP-i router have one law, though their flows have other round trips.
+#[test]
+fn links_of_one_router_have_one_longest_interval() {
+    let on = "{ xcp = { interoperable = true } }";
+    let mut text = "[run]\nduration = \"10 s\"\n".to_owned();
+    for (name, delay) in [("near", 10), ("far", 700)] {
+        text += &format!(
+            "[links.{name}]\nrate = \"2 Mbit/s\"\ndelay = \"{delay} ms\"\nat = \"R\"\nlaw = {on}\n\
+             [flows.{name}]\nlaw = {on}\npath = [\"{name}\"]\n"
+        );
+    }
+    let scenario = Scenario::parse("router.toml", &text, Path::new(""), &[], None);
+    let model = scenario.unwrap_or_else(|error| panic!("{error}")).model(&Measure::default());
+    let longest = model.links.iter().filter_map(|link| match &link.port.law.as_ref()?.config {
+        LinkConfig::Xcp(config) => Some(config.max_interval.0),
+        other => panic!("{other:?}"),
+    });
+    // 1.4 s, and 1500 B and an ACK at 2 Mbit/s.
+    let longest: Vec<u64> = longest.collect();
+    assert!(longest.windows(2).all(|pair| pair[0] == pair[1]) && longest[0] > 1_400_000_000, "{longest:?}");
+}
+
+/// What is written stays: papers show what a shorter interval does.
+#[test]
+fn a_longest_interval_that_is_written_stays() {
+    let link = "rate = \"2 Mbit/s\"\ndelay = \"600 ms\"\nlaw = { xcp = { max_interval = \"1 s\" } }";
+    let used = used(&alone("duration = \"60 s\"\nwarmup = \"20 s\"", link, "\"xcp\""));
+    assert!(used < 0.1, "{used}");
+}
