@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use congestlab_core::law::Protocol;
 use congestlab_scenario::laws::LinkConfig;
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
@@ -102,4 +103,73 @@ fn a_longest_interval_that_is_written_stays() {
     let link = "rate = \"2 Mbit/s\"\ndelay = \"600 ms\"\nlaw = { xcp = { max_interval = \"1 s\" } }";
     let used = used(&alone("duration = \"60 s\"\nwarmup = \"20 s\"", link, "\"xcp\""));
     assert!(used < 0.1, "{used}");
+}
+
+/// The law that links have for a sender of this name; XCP's for variants of its sender.
+fn link_law(protocol: &Protocol) -> String {
+    match (&protocol.link, &protocol.sender) {
+        (Some(_), _) => format!("\"{}\"", protocol.name),
+        (None, Some(sender)) if sender.needs().is_interoperable => "\"xcp\"".to_owned(),
+        _ => "\"none\"".to_owned(),
+    }
+}
+
+/// Numbers that repeat (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// From `least` to `most`, each factor as probable as any.
+    fn factor(&mut self, least: f64, most: f64) -> f64 {
+        let part = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let (least, most) = (libm::log(least), libm::log(most));
+        libm::exp(least + part * (most - least))
+    }
+}
+
+/// The use of a path by a flow alone changes by at most 5 % where the delay is 1 to 500 ns longer. Rates and delays are not round:
+/// tens of Mbit/s and whole ms hide where a value that is rounded for storage is compared with one that is not.
+#[test]
+fn no_nanosecond_of_delay_decides_what_a_flow_alone_uses() {
+    let mut random = Random(33);
+    let mut differ = Vec::new();
+    for protocol in Protocol::all() {
+        let Some(sender) = &protocol.sender else { continue };
+        let link = link_law(protocol);
+        for _ in 0..4 {
+            let (delay, packets) = (random.factor(5e6, 250e6) as u64, random.factor(4.0, 400.0));
+            let rate = (packets * 12_000.0 * 5e8 / delay as f64) as u64;
+            let duration = (160 * delay).max(4_000_000_000);
+            let seed = random.next() % 1_000_000;
+            let used = |more: u64| {
+                let run =
+                    format!("duration = \"{duration} ns\"\nwarmup = \"{} ns\"\nseed = {seed}", duration / 3);
+                let link = format!(
+                    "rate = \"{rate} bit/s\"\ndelay = \"{} ns\"\nqueue = \"2 BDP\"\nlaw = {link}",
+                    delay + more
+                );
+                used(&alone(&run, &link, &format!("\"{}\"", protocol.name)))
+            };
+            let base = used(0);
+            // Rates that are measured in time are kept in units of some nanoseconds.
+            let steps = if sender.needs().delivery { 16 } else { 1 };
+            for more in (1..=steps).chain([2 + random.next() % 499]) {
+                let moved = used(more);
+                if (moved - base).abs() > 0.05 {
+                    differ.push(format!(
+                        "{}: {base:.4} of {rate} bit/s with {delay} ns and {moved:.4} with {more} ns more",
+                        protocol.name
+                    ));
+                }
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{differ:#?}");
 }

@@ -160,6 +160,38 @@ fn the_states_follow_each_other() {
     assert_eq!(pipe.law.long_bound(), None, "nothing was lost");
 }
 
+/// The first acknowledgment of a round trip of Startup comes after the least round trip time to the nanosecond, whether that
+/// is a multiple of the unit in which it is kept or not: it is a sample, and Startup goes on until the pipe is full.
+#[test]
+fn no_nanosecond_of_a_round_trip_ends_startup() {
+    for nanoseconds in 0..16 {
+        let mut pipe = Pipe::new(1, u64::MAX);
+        // A packet takes 1 ms and so many nanoseconds.
+        pipe.run(RATE - nanoseconds, 3);
+        let rate = pipe.law.max_bw().0;
+        assert!(rate > RATE * 97 / 100, "{nanoseconds} ns: {rate} B/s, {:?}", pipe.states);
+    }
+}
+
+/// Startup ends after rounds that bring no more, and a round without a sample is none of these.
+#[test]
+fn a_round_without_a_sample_is_not_judged() {
+    let mut law = Bbr3::new(Bytes(MSS), Bytes(10 * MSS));
+    let (mut total, mut now) = (0, 0);
+    for round in 0..20_u64 {
+        now += RTT.0;
+        let prior = Bytes(total);
+        total += 10 * MSS;
+        // From the second on each is compressed.
+        let interval = if round == 0 { RTT } else { Duration(RTT.0 / 2) };
+        let newly = Bytes(10 * MSS);
+        let delivery =
+            Delivery { total: Bytes(total), newly, prior, interval, rtt: RTT, ..Delivery::default() };
+        law.on_delivery(&CONFIG, Time(now), &delivery);
+        assert_eq!(law.state(), State::Startup, "{round}");
+    }
+}
+
 /// VM7.5: a pipe of 100 packets and 100 ms is probed after 2 to 3 s of wall clock.
 #[test]
 fn vm7_5_probes_come_after_two_to_three_seconds() {

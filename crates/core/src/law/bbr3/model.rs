@@ -428,7 +428,8 @@ impl Bbr3 {
     /// BBRCheckFullBWReached: draft §5.3.1.2.
     #[inline]
     fn check_full_bw(&mut self, delivery: &Delivery, sample: u32) {
-        if self.is(flag::FULL_NOW) || !self.is(flag::ROUND_START) || delivery.is_app_limited {
+        // Without a sample there is nothing to judge by.
+        if self.is(flag::FULL_NOW) || !self.is(flag::ROUND_START) || delivery.is_app_limited || sample == 0 {
             return;
         }
         if sample >= self.full_bw.saturating_add(self.full_bw / 4) {
@@ -815,8 +816,9 @@ impl SenderLaw for Bbr3 {
     /// BBRUpdateOnACK, draft §5.2.3.
     #[inline]
     fn on_delivery(&mut self, config: &Config, now: Time, delivery: &Delivery) -> bool {
-        // An interval below the least round trip time is compressed ACKs.
-        let is_sample = delivery.interval.0 > 0 && delivery.interval >= self.min_rtt();
+        // An interval below the least round trip time is compressed ACKs. Both are compared as they are kept: without a queue
+        // the interval of a round's first ACK is the least round trip time itself. 0: no sample.
+        let is_sample = delivery.interval.0 > 0 && small_span(delivery.interval) >= self.min_rtt;
         let sampled = (delivery.total - delivery.prior).per(Duration(delivery.interval.0.max(1)));
         let sample = if is_sample { small_rate(sampled) } else { 0 };
         self.check_losses(config, now, delivery);
