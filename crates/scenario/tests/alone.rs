@@ -173,3 +173,16 @@ fn no_nanosecond_of_delay_decides_what_a_flow_alone_uses() {
     }
     assert!(differ.is_empty(), "{differ:#?}");
 }
+
+/// A window of 1.7 packets lets two go: pacing keeps the rate, and a window rounded down would keep the rest of the pipe empty.
+#[test]
+fn hpcc_uses_a_pipe_of_a_few_packets_as_any_other() {
+    for delay in ["2 us", "4 us", "7 us", "11.3 us", "23.7 us", "100 us"] {
+        let link =
+            format!("rate = \"1 Gbit/s\"\ndelay = \"{delay}\"\nqueue = \"100 packets\"\nlaw = \"hpcc\"");
+        let used = used(&alone("duration = \"200 ms\"\nwarmup = \"50 ms\"", &link, "\"hpcc\""));
+        println!("{delay}: {used:.4}");
+        // eta, and a packet that has just left.
+        assert!((0.93..0.99).contains(&used), "{delay}: {used}");
+    }
+}

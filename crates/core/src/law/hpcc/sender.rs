@@ -169,6 +169,12 @@ impl Sender {
         self.load
     }
 
+    /// Returns W, which [`SenderLaw::window`] rounds up to whole segments.
+    #[inline]
+    pub fn load_window(&self) -> Bytes {
+        Bytes(self.window)
+    }
+
     #[inline(always)]
     fn bounded(&self, config: &SenderConfig, window: u64) -> u64 {
         window.min(config.most()).max(self.mss)
@@ -281,9 +287,11 @@ impl SenderLaw for Sender {
         tell("path_load_share", self.load as i64, 1 << PLACES);
     }
 
+    /// W rounded up to whole segments, as the paper's code sends while less than W is in flight. Pacing keeps the rate.
     #[inline(always)]
     fn window(&self) -> Bytes {
-        Bytes(self.window)
+        let mss = self.mss.max(1);
+        Bytes(self.window.div_ceil(mss).saturating_mul(mss))
     }
 
     /// W / T: queues shall not be where the window would hold a sender up.
