@@ -26,6 +26,8 @@ struct Flow {
     next: u64,
     /// Factor of the spacing that it states; 0: it has no header.
     states: u64,
+    /// The round trip that it states.
+    rtt: Duration,
     sent: u64,
     passed: u64,
     /// Sum of what its X counts for, 2^-28 s.
@@ -34,7 +36,7 @@ struct Flow {
 
 impl Flow {
     fn new(rate: u64, states: u64) -> Self {
-        Self { record: None, rate, next: 0, states, sent: 0, passed: 0, counted: 0 }
+        Self { record: None, rate, next: 0, states, rtt: RTT, sent: 0, passed: 0, counted: 0 }
     }
 
     fn spacing(&self) -> u64 {
@@ -73,7 +75,7 @@ impl Link {
             let x = Duration(flow.spacing()).to_header();
             let mut header = Header {
                 x: u32::try_from(u64::from(x) * flow.states).unwrap(),
-                rtt: RTT.to_header(),
+                rtt: flow.rtt.to_header(),
                 delta: 1000,
                 reverse: 0,
             };
@@ -114,6 +116,22 @@ fn honest_flows_keep_all_packets_and_headers() {
     assert_eq!(link.police.counts().clamped, 10);
     let share = link.police.share().0;
     assert!(share.abs_diff(CAPACITY.0 / 10) < CAPACITY.0 / 100, "{share} B/s");
+}
+
+/// 33 packets fit into a round trip of 10 ms. Windows of one packet cannot be smaller, so 50 of them are no offence, though all are
+/// told to send less. Windows of two packets can.
+#[test]
+fn one_packet_in_a_round_trip_is_no_offence() {
+    let windows = |count: u64, packets: u64| {
+        let rtt = Duration(10 * MS);
+        let rate = packets * MTU.0 * SECOND / rtt.0;
+        let flows = (0..count).map(|_| Flow { rtt, ..Flow::new(rate, 1) });
+        let mut link = Link::new(flows.collect());
+        link.run(60 * SECOND, |_, _| -2000);
+        link.police.counts().offenders
+    };
+    assert_eq!(windows(50, 1), 0);
+    assert!(windows(25, 2) >= 25);
 }
 
 /// The spacing that a flow states adds up to the time, and an eighth more at most.

@@ -186,3 +186,20 @@ fn hpcc_uses_a_pipe_of_a_few_packets_as_any_other() {
         assert!((0.93..0.99).contains(&used), "{delay}: {used}");
     }
 }
+
+/// A flow that has a packet in a round trip cannot send less, so a policer does not hold it.
+#[test]
+fn a_policer_holds_no_flow_of_one_packet_in_a_round_trip() {
+    let run = |police: u32| {
+        let link = format!(
+            "rate = \"2.535248 Mbit/s\"\ndelay = \"717.651 us\"\nqueue = \"10 packets\"\n\
+             discipline = {{ xcp-tcp = {{}} }}\nlaw = \"xcp\"\npolice = {police}"
+        );
+        outcome(&alone("duration = \"15 s\"", &link, "\"xcp\""))
+    };
+    let (policed, free) = (run(4096), run(0));
+    let used = |outcome: &Outcome| outcome.links[0].utilization.expect("it was measured");
+    println!("{:.4} and {:.4}", used(&policed), used(&free));
+    assert_eq!(used(&policed), used(&free));
+    assert_eq!((policed.links[0].drops, policed.links[0].policed_flows_total), (0, Some(0)));
+}

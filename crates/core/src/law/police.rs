@@ -5,7 +5,8 @@
 //! packets' spacing may add up to the time that passes and an eighth more; what is beyond counts for nothing. A flow that
 //! keeps more than its share of a full link, and more than it was granted, for several windows is held to the share: its
 //! other packets are dropped, until it has kept to the share by itself for as long. So is a flow that no header tells
-//! anything, if it keeps more than twice the share. Nobody is banned, and a burst, idleness or losses are no offence.
+//! anything, if it keeps more than twice the share. Nobody is banned, and a burst, idleness or losses are no offence. Nor is
+//! one packet in each round trip that a flow states, which is the least that a flow with a window can send.
 //!
 //! The share is what a flow would have if all were served equally and those that want less had what they want: max-min, as
 //! the rate alpha of CSFQ (Stoica, Shenker and Zhang, SIGCOMM 1998). Rates alone do not tell it, for honest flows have made
@@ -37,7 +38,7 @@ const HELD: u8 = 6;
 const MOST: u8 = 12;
 /// The longest time between two packets for which a flow counts that waits to repeat a lost one: three timeouts of TCP.
 const STARVED: u64 = 8 * SECOND;
-/// Part of its time by which a flow's stated spacing may exceed it: one in so many.
+/// Part of its time by which a flow's stated spacing, or the sum of its round trips, may exceed it: one in so many.
 const SLACK: u64 = 8;
 /// The most spacing that a flow may state at once, 2^-28 s: a second's.
 const CREDIT: u64 = 1 << 28;
@@ -392,8 +393,15 @@ impl Police {
         // Nobody tells flows without a header their share, and those of TCP swing about it.
         let noise = if is_told { self.share / NOISE } else { self.share };
         let is_above = self.is_full && rate > self.share.saturating_add(noise);
-        let is_bad =
-            is_above && !is_idle && flow.packets >= EVIDENCE && (!is_told || flow.beyond > rate / BEYOND);
+        // A flow cannot send less than a packet in a round trip, whatever its share is.
+        // No window has 2^29 packets, and a stated round trip is below 2^34 ns.
+        let trips = (flow.packets as u64).min(1 << 29) * Duration::from_header(flow.rtt).0;
+        let is_least = is_told && trips <= elapsed.0.saturating_add(elapsed.0 / SLACK);
+        let is_bad = is_above
+            && !is_idle
+            && !is_least
+            && flow.packets >= EVIDENCE
+            && (!is_told || flow.beyond > rate / BEYOND);
         if is_bad {
             flow.score = (flow.score + 1).min(MOST);
             if flow.score >= HELD && !flow.is_held {
