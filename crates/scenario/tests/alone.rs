@@ -187,6 +187,14 @@ fn hpcc_uses_a_pipe_of_a_few_packets_as_any_other() {
     }
 }
 
+/// d moves slowly from where it begins, so RCP's 200 ms kept a data centre's link half empty for seconds.
+#[test]
+fn rcp_fills_the_link_of_a_data_centre_at_once() {
+    let link = "rate = \"10 Gbit/s\"\ndelay = \"20 us\"\nlaw = \"rcp\"";
+    let used = used(&alone("duration = \"60 ms\"\nwarmup = \"20 ms\"", link, "\"rcp\""));
+    assert!(used > 0.95, "{used}");
+}
+
 /// A flow that has a packet in a round trip cannot send less, so a policer does not hold it.
 #[test]
 fn a_policer_holds_no_flow_of_one_packet_in_a_round_trip() {

@@ -76,7 +76,8 @@ impl Settings for LinkConfig {
         );
         tell(
             "initial_rtt",
-            "Mean round trip time until packets state theirs; 200 ms (RNS).",
+            "Mean round trip time until packets state theirs; absent: the longest of the link's flows without queues, in the \
+             kernel 200 ms (RNS).",
             Field::Span(&mut self.initial_rtt),
         );
         tell(
@@ -84,6 +85,13 @@ impl Settings for LinkConfig {
             "Part of the capacity that the first rate is; 0.05 (RNS).",
             Field::Share(&mut self.initial_share),
         );
+    }
+
+    #[cfg(feature = "words")]
+    fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
+        if longest.0 > 0 && !is_written("initial_rtt") {
+            self.initial_rtt = longest;
+        }
     }
 
     #[cfg(feature = "words")]
