@@ -211,3 +211,25 @@ fn a_policer_holds_no_flow_of_one_packet_in_a_round_trip() {
     assert_eq!(used(&policed), used(&free));
     assert_eq!((policed.links[0].drops, policed.links[0].policed_flows_total), (0, Some(0)));
 }
+
+/// A link of ABC measures its output in 20 ms; where few packets fit, the output is a coarse number and the link stays empty.
+#[test]
+fn abc_names_the_window_that_a_slow_link_needs() {
+    let warnings = |rate: &str, law: &str| {
+        let link = format!("rate = \"{rate}\"\ndelay = \"30 ms\"\nlaw = {law}");
+        let text = alone("duration = \"60 s\"\nwarmup = \"20 s\"", &link, "\"abc\"");
+        let scenario = Scenario::parse("abc.toml", &text, Path::new(""), &[], None);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .warnings()
+            .iter()
+            .filter(|warning| warning.message().contains("window"))
+            .map(|warning| warning.help().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let none: Vec<String> = Vec::new();
+    assert_eq!(warnings("12 Mbit/s", "\"abc\""), none);
+    let [help] = &warnings("1 Mbit/s", "\"abc\"")[..] else { panic!("one warning") };
+    assert!(help.contains("window = \"72 ms\""), "{help}");
+    assert_eq!(warnings("1 Mbit/s", "{ abc = { window = \"72 ms\" } }"), none);
+}

@@ -80,6 +80,8 @@ impl Settings for LinkConfig {
         if self.window < WINDOW_MIN {
             let text = alloc::format!("is {}", self.window);
             tell(Finding::range("window", text, "allowed: from 20 us on, such as \"20 ms\""));
+        } else {
+            super::words::check_packets(self, tell);
         }
     }
 }

@@ -2,11 +2,34 @@
 
 use super::{ACCELERATE, BRAKE, LinkConfig, Sender};
 use crate::law::Packet;
+use crate::law::settings::Finding;
 use crate::law::words::{Reaction, Rule};
+use crate::units::Bytes;
 use alloc::format;
 use alloc::vec::Vec;
 
 const SOURCE: &str = "docs/design/modern.md 2.3";
+
+/// Size of the packets that are counted, bytes.
+const PACKET: Bytes = Bytes(1500);
+/// Packets that have to fit into the window, so that the output that is measured in it is no coarse number.
+const FEW: u64 = 6;
+
+/// Warns where the capacity, if it is known, brings few packets in the window, and names the window that has enough.
+pub(super) fn check_packets(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
+    let packets = config.capacity.over(config.window).0 / PACKET.0;
+    if config.capacity.0 == 0 || packets >= FEW {
+        return;
+    }
+    // In whole ms, rounded up.
+    let fits = (PACKET.0 * FEW * 1000).div_ceil(config.capacity.0);
+    let text = format!(
+        "is {}, in which {packets} packets of {} B leave at most, so a part of the link stays empty",
+        config.window, PACKET.0
+    );
+    let help = format!("write window = \"{fits} ms\", in which {FEW} leave");
+    tell(Finding { is_error: false, ..Finding::range("window", text, help) });
+}
 
 /// Says which code a link put on a packet, and why.
 pub(super) fn hop(config: &LinkConfig, came: &dyn Packet, left: &dyn Packet, rules: &mut Vec<Rule>) {

@@ -445,12 +445,11 @@ fn law(
     }
     let follows_service = law.span("capacity").is_none();
     law.set_round_trip(base_rtt);
+    if follows_service {
+        law.config.set_capacity(wire.service.rate_at(0).bytes());
+    }
     check(law, span, findings);
     law.write_rest(span);
     xcp_i::link(law, span, findings);
-    let mut config = law.config.clone();
-    if follows_service {
-        config.set_capacity(wire.service.rate_at(0).bytes());
-    }
-    LawConfig { config, follows_service }
+    LawConfig { config: law.config.clone(), follows_service }
 }
