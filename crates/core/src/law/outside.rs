@@ -778,6 +778,7 @@ trait SenderState: Debug + marker::Send + Sync {
     fn probe(&mut self, config: &dyn Any, now: Time, ask: &Ask) -> Turn;
     fn on_probe_ack(&mut self, config: &dyn Any, awnd: Bytes);
     fn window(&self) -> Bytes;
+    fn cuts(&self) -> u32;
     fn pacing_rate(&self, config: &dyn Any, srtt: Duration) -> Option<Rate>;
     fn each(&self, tell: &mut dyn FnMut(&'static str, i64, u32));
 }
@@ -917,6 +918,10 @@ where
 
     fn window(&self) -> Bytes {
         SenderLaw::window(self)
+    }
+
+    fn cuts(&self) -> u32 {
+        SenderLaw::cuts(self)
     }
 
     fn pacing_rate(&self, config: &dyn Any, srtt: Duration) -> Option<Rate> {
@@ -1122,6 +1127,12 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn window(&self) -> Bytes {
         self.0.as_ref().map_or(Bytes(0), |law| law.window())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cuts(&self) -> u32 {
+        self.0.as_ref().map_or(0, |law| law.cuts())
     }
 
     #[cold]
