@@ -1,14 +1,13 @@
 //! No law starves for good: a flow alone on a path gets on, whatever slow start has lost.
 
-mod common;
-
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::Protocol;
 use congestlab_net::random::Stream;
-use congestlab_scenario::Measure;
 use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::{Measure, Scenario};
 
 /// Networks for each law.
 const NETWORKS: u64 = 50;
@@ -59,7 +58,9 @@ fn no_flow_with_data_and_an_idle_path_stays_below_a_hundredth_of_its_link() {
     for (law, protocol) in (0..).zip(Protocol::all().filter(|protocol| protocol.sender.is_some())) {
         for number in 0..NETWORKS {
             let text = network(protocol, &mut Stream::new([law, number]));
-            let model = common::scenario(&text, &[]).model(&Measure::default());
+            let scenario = Scenario::parse("alone.toml", &text, Path::new(""), &[], None)
+                .unwrap_or_else(|error| panic!("{text}: {error}"));
+            let model = scenario.model(&Measure::default());
             let engine = Engine::Window { threads: 1, divisor: 1 };
             let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| {});
             let used = outcome.links[0].utilization.unwrap_or(0.0);
