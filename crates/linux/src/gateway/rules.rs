@@ -190,7 +190,7 @@ table inet {name} {{
 \t\tmeta l4proto {{ {ICMP}, {ICMPV6} }} socket transparent 1 meta mark set {MARK} accept
 \t\tmeta l4proto != {TCP} accept
 \t\ttcp flags & (syn | ack) != syn socket transparent 1 meta mark set {MARK} notrack accept
-\t\ttcp flags & (fin | syn | rst | ack) == ack iifname \"{satellite}\" goto passing
+\t\ttcp flags & (fin | rst | ack) == ack iifname \"{satellite}\" goto passing
 \t\ttcp flags & (fin | syn | rst | ack) != syn accept
 \t\tfib daddr type local accept
 {rules}\t}}
