@@ -27,7 +27,7 @@ use serde_json::json;
 
 use crate::args::{DemoArguments, VERSION};
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock};
+use crate::machine::{self, Clock, Watch};
 use crate::output::{Screen, print, require_folder};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::run::seed_line;
@@ -201,8 +201,7 @@ fn crosses(group: &Group, link: u32) -> bool {
 pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Failure> {
     require_folder(&arguments.out)?;
     let (scenario, text) = read(arguments)?;
-    crate::warn(scenario.warnings(), screen);
-    crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
+    crate::warn(&scenario.check_sweep().map_err(Failure::Scenario)?, screen);
     crate::tell_without_effect(&arguments.changes, &scenario, screen);
     // Without a sweep the file is the only point.
     let only = [Point::default()];
@@ -290,7 +289,9 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
     machine::require_memory(&scenario, &measure)?;
     let model = scenario.model(&measure);
     let clock = Clock::start();
-    let outcome = sim::run(&model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+    let mut watch = Watch::alone(scenario.name(), scenario.estimate(&measure), stop);
+    let engine = Engine::Window { threads: 1, divisor: 1 };
+    let outcome = sim::run(&model, engine, stop, &mut |come| watch.see(come));
     let interrupted = || Failure::Interrupted("interrupted; no picture was drawn".into());
     if !outcome.complete {
         return Err(interrupted());

@@ -9,6 +9,7 @@ use congestlab_scenario::{Diagnostics, printable};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
 
+use crate::machine;
 use crate::output::{Screen, say, say_coloured};
 
 /// Every way to fail.
@@ -26,6 +27,8 @@ pub(crate) enum Failure {
     Memory(Diagnostics),
     /// This machine, or this build, has not what was asked for.
     Missing(Message),
+    /// A run took several times what was estimated for it.
+    Exceeded(Message),
     /// Somebody pressed Ctrl-C.
     Interrupted(String),
     /// Whoever read our output has enough.
@@ -76,13 +79,25 @@ impl Failure {
         Self::Input(Message::new(text, help))
     }
 
+    /// Returns the failure that it is if a run was stopped because its estimate was wrong, which stops like an interrupted one.
+    pub(crate) fn or_exceeded(self) -> Self {
+        match (self, machine::excess()) {
+            (Self::Interrupted(_), Some(text)) => {
+                let help = "`congestlab check` warns of a law without the network that it needs; if it does not, the estimate \
+                            is wrong: please report the scenario";
+                Self::Exceeded(Message::new(text, help))
+            }
+            (other, _) => other,
+        }
+    }
+
     /// docs/design/contract.md 5.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Run(_) => 1,
             Self::Scenario(_) | Self::Input(_) => 2,
             Self::Claim(_) => 3,
-            Self::Memory(_) | Self::Missing(_) => 4,
+            Self::Memory(_) | Self::Missing(_) | Self::Exceeded(_) => 4,
             Self::Interrupted(_) => 130,
             Self::ReaderGone => 0,
         }
@@ -98,6 +113,7 @@ impl Failure {
             Self::Input(message) => ("input::invalid", message),
             Self::Claim(message) => ("check::failed", message),
             Self::Missing(message) => ("machine::missing", message),
+            Self::Exceeded(message) => ("run::exceeded", message),
             Self::Interrupted(text) => ("run::interrupted", &Message::new(text, "")),
             Self::ReaderGone => return,
         };

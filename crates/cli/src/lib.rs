@@ -80,6 +80,7 @@ pub fn main() -> ExitCode {
     match execute(&arguments.command, &screen) {
         Ok(code) => code,
         Err(failure) => {
+            let failure = failure.or_exceeded();
             failure.tell(&screen);
             ExitCode::from(failure.exit_code())
         }
@@ -216,7 +217,7 @@ fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> R
     let of_sweep = scenario.check().map_err(Failure::Scenario)?;
     warn(&of_sweep, screen);
     let points = scenario.sweep().map_or(0, |sweep| sweep.points().len());
-    let needed = scenario.memory_needed(&Measure::default());
+    let estimate = scenario.estimate(&Measure::default());
     if screen.json {
         let normalised = is_printed.then(|| scenario.normalised());
         let warnings = scenario.warnings().iter().chain(of_sweep.iter());
@@ -225,7 +226,8 @@ fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> R
             "warnings": warnings.map(Diagnostic::to_json).collect::<Value>(),
             "points": points.max(1),
             "claims": scenario.claims().len(),
-            "memory_bytes": needed,
+            "memory_bytes": estimate.bytes,
+            "packet_hops": estimate.hops,
             "normalised": normalised,
         })));
     }
@@ -239,5 +241,6 @@ fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> R
         n => format!(", {n} claims"),
     };
     let file = file.display();
-    print(&format!("{file}: valid{sweep}{claims}, up to {} of memory\n", memory::text(needed)))
+    let (memory, hops) = (memory::text(estimate.bytes), table::count(estimate.hops as f64));
+    print(&format!("{file}: valid{sweep}{claims}, up to {memory} of memory and {hops} packet-hops\n"))
 }

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
+use congestlab_scenario::memory::Estimate;
 use congestlab_scenario::result::Meta;
-use congestlab_scenario::{Measure, Scenario};
+use congestlab_scenario::{Measure, Scenario, sim};
 
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
@@ -139,6 +140,68 @@ pub(crate) fn memory_available() -> Option<u64> {
     let group = number("/sys/fs/cgroup/memory.max")
         .map(|limit| limit.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
     Some([Some(machine), group, system::address_space()].into_iter().flatten().min().unwrap_or(machine))
+}
+
+/// Reason for which a run was stopped before its end, if its estimate was wrong.
+static EXCESS: OnceLock<String> = OnceLock::new();
+
+/// Returns why a run was stopped that took several times what was estimated.
+pub(crate) fn excess() -> Option<&'static str> {
+    EXCESS.get().map(String::as_str)
+}
+
+/// Packets between two looks at the memory of the process.
+const PACKETS_BETWEEN: u64 = 1 << 20;
+
+/// A watch over a run, which stops one that takes several times what was estimated.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    name: &'a str,
+    estimate: Estimate,
+    stop: &'a AtomicBool,
+    /// Memory of the process when the run began; `None`: it is not looked at.
+    before: Option<u64>,
+    looked: u64,
+}
+
+impl<'a> Watch<'a> {
+    /// Watches the work and the memory of a run that has the process for itself.
+    pub(crate) fn alone(name: &'a str, estimate: Estimate, stop: &'a AtomicBool) -> Self {
+        Self { before: resident(), ..Self::beside(name, estimate, stop) }
+    }
+
+    /// Watches the work of a run that others run beside.
+    pub(crate) fn beside(name: &'a str, estimate: Estimate, stop: &'a AtomicBool) -> Self {
+        Self { name, estimate, stop, before: None, looked: 0 }
+    }
+
+    /// Returns the flag that ends the run.
+    pub(crate) fn stop(&self) -> &'a AtomicBool {
+        self.stop
+    }
+
+    /// Raises the flag if what the run has taken is several times the estimate.
+    pub(crate) fn see(&mut self, come: sim::Progress) {
+        let is_due = come.packets >= self.looked + PACKETS_BETWEEN;
+        let mut taken = None;
+        if is_due {
+            self.looked = come.packets;
+            taken = self.before.and_then(|before| Some(resident()?.saturating_sub(before)));
+        }
+        if let Some(excess) = self.estimate.exceeded(come.packets, taken) {
+            let at = come.at as f64 / 1e12;
+            let text = format!("{}: stopped at {at:.3} s of simulated time: {excess}", self.name);
+            EXCESS.get_or_init(|| text);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes of memory that the process holds; `None` if the machine does not say.
+fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix("kB")?;
+    kilobytes.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Refuses what would not fit.

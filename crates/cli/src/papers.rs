@@ -258,8 +258,7 @@ fn simulate(
     require_folder(folder)?;
     let stop = machine::stop_flag()?;
     for (_, scenario) in &figures {
-        crate::warn(scenario.warnings(), screen);
-        crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
+        crate::warn(&scenario.check_sweep().map_err(Failure::Scenario)?, screen);
     }
     let points = |scenario: &Scenario| scenario.sweep().map_or(1, |sweep| sweep.points().len());
     let all: usize = figures.iter().map(|(_, scenario)| points(scenario)).sum();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::capture::{Capture, CaptureError};
-use congestlab_scenario::memory::text;
+use congestlab_scenario::memory::{Estimate, text};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::model::Model;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::args::{FlowsShown, RunArguments, VERSION};
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock};
+use crate::machine::{self, Clock, Watch};
 use crate::output::{Screen, gauge, print, require_files, require_folder, require_run_folder, write_file};
 use crate::report;
 use crate::table::{Cell, Table, count};
@@ -39,10 +39,10 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
         series: arguments.series.is_some() || arguments.out.is_some(),
         events: arguments.events.is_some() || arguments.out.is_some(),
     };
-    let needed = scenario.memory_needed(&measure);
+    let estimate = scenario.estimate(&measure);
     // More threads than cores only wait for each other.
     let threads = arguments.threads.min(machine::cores());
-    screen.detail(&format!("up to {} of memory, at most {threads} threads", text(needed)));
+    screen.detail(&format!("up to {} of memory, at most {threads} threads", text(estimate.bytes)));
     machine::require_memory(&scenario, &measure)?;
     let stop = machine::stop_flag()?;
     let model = scenario.model(&measure);
@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     let clock = Clock::start();
     let engine = Engine::Window { threads, divisor: 1 };
     let tap = capture.as_ref().map(|capture| capture as &dyn Tap);
-    let (outcome, reached) = simulate(&model, engine, "run", &stop, screen, tap);
+    let watch = Watch::alone(scenario.name(), estimate, &stop);
+    let (outcome, reached) = simulate(&model, engine, "run", watch, screen, tap);
     let result = RunResult::new(&scenario, &outcome, clock.meta());
     let interrupted = || {
         let (at, end) = (reached as f64 / 1e12, model.duration as f64 / 1e12);
@@ -81,7 +82,7 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
         return Ok(());
     }
     let stop = machine::stop_flag()?;
-    verify(&model, &outcome, &stop, screen)
+    verify(&model, &outcome, estimate, &stop, screen)
 }
 
 /// Runs the model, with progress. Returns how far it came, too.
@@ -89,14 +90,16 @@ fn simulate(
     model: &Model,
     engine: Engine,
     name: &str,
-    stop: &AtomicBool,
+    mut watch: Watch<'_>,
     screen: &Screen,
     tap: Option<&dyn Tap>,
 ) -> (Outcome, Picos) {
     let mut progress = screen.progress();
     let mut reached = 0;
     let (end, unit) = (model.duration as f64, 1e12);
+    let stop = watch.stop();
     let mut tell = |come: sim::Progress| {
+        watch.see(come);
         let at = come.at;
         reached = at;
         progress.tell(|elapsed| {
@@ -163,14 +166,21 @@ fn write_files(
 }
 
 /// Repeats the run in other ways; all must give the same, event by event.
-fn verify(model: &Model, outcome: &Outcome, stop: &AtomicBool, screen: &Screen) -> Result<(), Failure> {
+fn verify(
+    model: &Model,
+    outcome: &Outcome,
+    estimate: Estimate,
+    stop: &AtomicBool,
+    screen: &Screen,
+) -> Result<(), Failure> {
     let ways = [
         ("the reference engine", Engine::Reference),
         ("half the window", Engine::Window { threads: 1, divisor: 2 }),
         ("two threads", Engine::Window { threads: 2, divisor: 1 }),
     ];
     for (name, engine) in ways {
-        let (other, _) = simulate(model, engine, name, stop, screen, None);
+        let watch = Watch::alone(name, estimate, stop);
+        let (other, _) = simulate(model, engine, name, watch, screen, None);
         if !other.complete {
             return Err(Failure::Interrupted(format!("interrupted while verifying with {name}")));
         }
@@ -362,17 +372,20 @@ path = ["a"]
         let scenario = Scenario::parse("x.toml", SCENARIO, Path::new(""), &[], None).expect("valid");
         let model = scenario.model(&Measure::default());
         let stop = AtomicBool::new(false);
-        let (mut outcome, _) =
-            simulate(&model, Engine::Window { threads: 1, divisor: 1 }, "run", &stop, &screen, None);
-        assert!(verify(&model, &outcome, &stop, &screen).is_ok());
+        let estimate = scenario.estimate(&Measure::default());
+        let watch = Watch::alone("x", estimate, &stop);
+        let engine = Engine::Window { threads: 1, divisor: 1 };
+        let (mut outcome, _) = simulate(&model, engine, "run", watch, &screen, None);
+        let verify = |outcome: &Outcome| verify(&model, outcome, estimate, &stop, &screen);
+        assert!(verify(&outcome).is_ok());
 
         outcome.fingerprint ^= 1;
-        let failure = verify(&model, &outcome, &stop, &screen).expect_err("it differs");
+        let failure = verify(&outcome).expect_err("it differs");
         assert_eq!(failure.exit_code(), 3);
         assert!(format!("{failure:?}").contains("the reference engine"), "{failure:?}");
 
         outcome.fingerprint ^= 1;
         outcome.links[0].sent_packets += 1;
-        assert_eq!(verify(&model, &outcome, &stop, &screen).map_err(|failure| failure.exit_code()), Err(3));
+        assert_eq!(verify(&outcome).map_err(|failure| failure.exit_code()), Err(3));
     }
 }

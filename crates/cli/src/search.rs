@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::acceptance::{disciplines, keys, parts};
 use crate::args::SearchArguments;
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock};
+use crate::machine::{self, Clock, Watch};
 use crate::output::{Progress, Screen, gauge, print, require_folder};
 use crate::table::{Cell, Table};
 use case::{Case, Cause, Spoken};
@@ -399,7 +399,8 @@ impl Search<'_> {
         machine::require_memory(&scenario, &Measure::default())?;
         let model = scenario.model(&Measure::default());
         let engine = Engine::Window { threads: 1, divisor: 1 };
-        let outcome = sim::run(&model, engine, self.stop, &mut |_| {});
+        let mut watch = Watch::beside(scenario.name(), scenario.estimate(&Measure::default()), self.stop);
+        let outcome = sim::run(&model, engine, self.stop, &mut |come| watch.see(come));
         Ok(outcome.complete.then(|| harm::harms(case, &model, &outcome)))
     }
 }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Changes, ScenarioArguments, SweepArguments, VERSION};
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock};
+use crate::machine::{self, Clock, Watch};
 use crate::output::{Screen, gauge, print, require_folder};
 use crate::table::{Cell, Table};
 
@@ -57,7 +57,7 @@ fn program_with_laws() -> Option<String> {
 
 pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = load(arguments, screen)?;
-    crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
+    crate::warn(&scenario.check_sweep().map_err(Failure::Scenario)?, screen);
     if arguments.check && scenario.claims().is_empty() {
         let text = format!("{} has no [[claims]] to check", arguments.scenario.file.display());
         return Err(Failure::Input(Message::new(text, "add some, or leave --check out")));
@@ -156,9 +156,11 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
 
 /// Runs a point on one thread, for points run beside each other.
 pub(crate) fn simulate(stop: &AtomicBool) -> impl Fn(&Scenario, &Model) -> (Outcome, Meta) + Sync {
-    |_, model| {
+    |scenario, model| {
         let clock = Clock::start_thread();
-        let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+        let mut watch = Watch::beside(scenario.name(), scenario.estimate(&Measure::default()), stop);
+        let engine = Engine::Window { threads: 1, divisor: 1 };
+        let outcome = sim::run(model, engine, stop, &mut |come| watch.see(come));
         (outcome, clock.meta())
     }
 }
@@ -181,7 +183,6 @@ fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure
         }
     }
     let scenario = Scenario::load_varied(file, set, *seed, &grid).map_err(Failure::Scenario)?;
-    crate::warn(scenario.warnings(), screen);
     crate::tell_without_effect(changes, &scenario, screen);
     Ok(scenario)
 }

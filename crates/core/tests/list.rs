@@ -11,7 +11,9 @@ use std::path::Path;
 
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::xcp::Header;
-use congestlab_core::law::{Link, LinkConfig, Packet, Protocol, Series as _, Tag, Words};
+use congestlab_core::law::{
+    Giver, Link, LinkConfig, Packet, Protocol, SenderConfig, Series as _, Tag, Words,
+};
 use congestlab_core::units::{Bytes, Duration, Time};
 use random::Random;
 
@@ -150,6 +152,75 @@ fn every_protocol_has_its_page_and_is_in_the_table() {
             is_shown,
             "{name} is neither in scenarios/laws.toml nor left out with a word in docs/laws.md"
         );
+    }
+}
+
+/// A law's row on the page of needs: its name, the device that gives its signal, what hosts do for it, what it does without the
+/// device, and what a lost ACK takes along.
+fn row_of_needs(protocol: &Protocol, sender: &SenderConfig) -> String {
+    let needs = sender.needs();
+    let list = |items: &[(bool, &str)]| {
+        let items: Vec<&str> = items.iter().filter(|(is_so, _)| *is_so).map(|(_, item)| *item).collect();
+        if items.is_empty() { "-".into() } else { items.join("; ") }
+    };
+    let hosts = list(&[
+        (needs.handshake, "SYN and SYN-ACK carry the signal"),
+        (needs.states_round_trip, "packets state the round trip"),
+        (needs.each_acknowledged, "each packet is acknowledged"),
+        (needs.owns_ecn, "the ECN bits are the law's"),
+        (needs.delivery, "samples of the delivery rate"),
+        (needs.probes, "probes of low priority"),
+        (needs.begins_at_line_rate, "the rate of the line is known"),
+    ]);
+    let dash = |text: &'static str| if text.is_empty() { "-" } else { text };
+    let (device, without, lost) = match needs.network {
+        None => ("-".into(), "-", "-"),
+        Some(network) => {
+            let gives = |giver| match giver {
+                Giver::Law(signal) => {
+                    let links = Protocol::all()
+                        .filter(|other| other.link.as_ref().is_some_and(|law| law.signal() == signal));
+                    let names: Vec<String> = links.map(|other| format!("`\"{}\"`", other.name)).collect();
+                    format!("`law` = {}", names.join(" or "))
+                }
+                Giver::Marks(such) => format!("a `discipline` that marks, such as `{such}`"),
+                Giver::Queue(name) => format!("`discipline = \"{name}\"`"),
+            };
+            let place = if network.at_bottleneck { "slowest link" } else { "any link" };
+            (format!("{}, {place}", gives(network.giver)), network.without, dash(network.unacknowledged))
+        }
+    };
+    format!("| `{}` | {device} | {hosts} | {without} | {lost} |", protocol.name)
+}
+
+/// The page's table is written by the laws: `UPDATE_GOLDEN=1 cargo test -p congestlab-core --test list` writes it again.
+#[test]
+fn the_page_of_needs_says_what_each_law_needs() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocols/needs.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let senders = Protocol::all().filter_map(|protocol| Some((protocol, protocol.sender.as_ref()?)));
+    let rows: Vec<String> = senders.map(|(protocol, sender)| row_of_needs(protocol, sender)).collect();
+    let is_row = |line: &&str| line.starts_with("| `");
+    let first = text.lines().position(|line| is_row(&line)).expect("a table");
+    let written: Vec<&str> = text.lines().filter(is_row).collect();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let (before, after) = (text.lines().take(first), text.lines().skip(first + written.len()));
+        let lines: Vec<&str> = before.chain(rows.iter().map(String::as_str)).chain(after).collect();
+        fs::write(&page, lines.join("\n") + "\n").unwrap();
+        return;
+    }
+    assert_eq!(written, rows);
+}
+
+/// A law that a link must answer is given its signal by a link law of the list.
+#[test]
+fn every_signal_that_a_law_needs_is_given_by_a_link_law() {
+    for protocol in Protocol::all() {
+        let network = protocol.sender.as_ref().and_then(|sender| sender.needs().network);
+        if let Some(Giver::Law(signal)) = network.map(|network| network.giver) {
+            let mut links = Protocol::all().filter_map(|other| other.link.as_ref());
+            assert!(links.any(|law| law.signal() == signal), "nothing gives {} its {signal}", protocol.name);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! RCP against numbers worked out by hand (docs/protocols/rcp.md#numbers), and its bytes.
 
 use congestlab_core::law::rcp::{self, Header, Link, LinkConfig, TcpOption};
-use congestlab_core::law::{Carried, EchoLaw as _, LinkLaw as _, Listening, Packet as _, Reply};
+use congestlab_core::law::{
+    Ack, Carried, EchoLaw as _, LinkLaw as _, Listening, Packet as _, Reply, SenderLaw as _,
+};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 const MS: u64 = 1_000_000;
@@ -128,6 +130,29 @@ fn an_ack_returns_the_least_rate_since_the_last() {
         assert_eq!(rcp::told(Reply { word: told, byte: 0 }), Some(Rate(u64::from(told) * 64)));
     }
     assert_eq!(rcp::told(Reply::default()), None);
+}
+
+/// A wish that comes back as it left is no rate: no link of the path runs RCP, and nobody else bounds the sender.
+#[test]
+fn a_wish_that_no_link_answers_is_no_rate() {
+    let mss = Bytes(1500);
+    let mut sender = rcp::Sender::new(mss, mss);
+    let mut hear = |word: u32| {
+        let ack = Ack { acked: mss, srtt: D, reply: Reply { word, byte: 0 }, ..Ack::default() };
+        sender.on_ack(&rcp::SenderConfig {}, Time(0), &ack);
+        (sender.window(), sender.rate())
+    };
+    assert_eq!(hear(u32::MAX), (mss, Rate(0)), "one segment in a round trip");
+    assert_eq!(hear(1000), (Bytes(6400 + 3000), Rate(64_000)));
+    assert_eq!(hear(0), (Bytes(6400 + 3000), Rate(64_000)), "an ACK without a rate changes nothing");
+    assert_eq!(hear(u32::MAX), (mss, Rate(0)), "the path has no RCP any more");
+    // The fastest link that a header can say is told apart from none.
+    let (mut fast, fastest) = (config(1_000_000), Rate(1 << 40));
+    fast.capacity = fastest;
+    let mut asked = packet(1500, D, u32::MAX);
+    Link::new(fast, T).on_departure(Time(0), &mut asked, Bytes(0));
+    let rate = asked.header::<Header>().expect("it has one").rate;
+    assert_eq!((rate, rcp::told(Reply { word: rate, byte: 0 }).is_some()), (u32::MAX - 1, true));
 }
 
 /// The option of RFC 6994 that captures have.

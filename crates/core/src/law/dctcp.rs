@@ -12,8 +12,8 @@ use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
 use super::{
-    Ack, Column, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig,
-    SenderLaw, Shape,
+    Ack, Column, EchoLaw, Giver, Heard, Hue, Look, Needs, Network, Packet, Protocol, Receiving, Reply, Send,
+    SenderConfig, SenderLaw, Shape,
 };
 use crate::units::{Bytes, Time, mul_div};
 #[cfg(feature = "words")]
@@ -171,7 +171,17 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(_config: &Config) -> Needs {
-        Needs { owns_ecn: true, ..Needs::NONE }
+        Needs {
+            network: Some(Network {
+                giver: Giver::Marks("{ step = { sojourn = \"1 ms\" } }"),
+                at_bottleneck: true,
+                without: "no packet is marked, so the flow is Reno, which fills the queue until packets are lost",
+                marked: "",
+                unacknowledged: "",
+            }),
+            owns_ecn: true,
+            ..Needs::NONE
+        }
     }
 
     #[inline(always)]

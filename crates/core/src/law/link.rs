@@ -85,6 +85,12 @@ pub trait LinkLaw: Sized + Steered {
     /// Returns the name of the law, that of a protocol of its file.
     fn name(config: &Self::Config) -> &'static str;
 
+    /// Returns the name of the signal that the law gives to senders ([`super::Giver::Law`]), that of the first law which gave it.
+    #[inline(always)]
+    fn signal(config: &Self::Config) -> &'static str {
+        Self::name(config)
+    }
+
     /// Creates the state of a port. `phase` is the first deadline: where in its first interval the port begins;
     /// `second_phase` the same for the second timer of laws that have two. Ports must not act in step.
     fn start(config: &Self::Config, phase: Duration, second_phase: Duration) -> Self;
@@ -151,6 +157,12 @@ pub trait LinkLaw: Sized + Steered {
         _packets: [&dyn Packet; 2],
         _rules: &mut Vec<Rule>,
     ) {
+    }
+
+    /// Says what the law does to packets whose ECN bits are RFC 3168's; `None`: nothing, because it does not read them.
+    #[cfg(feature = "words")]
+    fn misread_ecn(_config: &Self::Config) -> Option<&'static str> {
+        None
     }
 
     /// Says what the law does with a packet that has nothing for it.

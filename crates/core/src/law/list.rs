@@ -11,7 +11,7 @@ use super::{
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 #[cfg(feature = "words")]
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use core::any::Any;
 
 /// A state that is so large that it would make the flows of every other law larger: in a box, where there is an allocator.
@@ -579,6 +579,12 @@ impl SenderConfig {
         of_sender!(Self, self, config: Law => <Law as SenderLaw>::needs(config))
     }
 
+    /// Says why flows misread what a link law of their signal tells: [`SenderLaw::misreads`].
+    #[cfg(feature = "words")]
+    pub fn misreads(&self, link: &LinkConfig) -> Option<String> {
+        of_sender!(Self, self, config: Law => <Law as SenderLaw>::misreads(config, link))
+    }
+
     /// Returns true if the law says nothing when it sends: [`SenderLaw::IS_SILENT`].
     #[inline]
     pub fn is_silent(&self) -> bool {
@@ -715,6 +721,18 @@ impl LinkConfig {
     #[inline]
     pub fn name(&self) -> &'static str {
         of_link!(Self, self, config: Law => <Law as LinkLaw>::name(config))
+    }
+
+    /// Returns the name of the signal that the law gives: [`LinkLaw::signal`].
+    #[inline]
+    pub fn signal(&self) -> &'static str {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::signal(config))
+    }
+
+    /// Says what the law does to packets whose ECN bits are RFC 3168's: [`LinkLaw::misread_ecn`].
+    #[cfg(feature = "words")]
+    pub fn misread_ecn(&self) -> Option<&'static str> {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::misread_ecn(config))
     }
 
     /// Says what the law does with a packet that has nothing for it: [`LinkLaw::explain_other`].

@@ -46,5 +46,5 @@ pub use link::{LinkLaw, Pool, Remembers, Series, Steered, Told};
 pub use list::{Echo, Law, Link, LinkConfig, LinkReport, LinkView, Protocol, Sender, SenderConfig};
 pub use packet::{Carried, Header, On, OptionBytes, Packet, Tag, Words};
 pub use segment::{Expected, Segment};
-pub use sender::{Ack, Ask, Delivery, Needs, Probe, Send, SenderLaw, Threshold, Turn};
+pub use sender::{Ack, Ask, Delivery, Giver, Needs, Network, Probe, Send, SenderLaw, Threshold, Turn};
 pub use shown::{Column, Hue, Look, Shape};

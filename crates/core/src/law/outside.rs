@@ -7,12 +7,13 @@
 use super::settings::{Field, Finding, Settings};
 use super::words::{self, Reaction, Rule};
 use super::{
-    Ack, Ask, Delivery, EchoLaw, Header, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool,
-    Protocol, Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Threshold, Turn,
-    Words,
+    Ack, Ask, Delivery, EchoLaw, Header, Heard, LinkConfig as Links, LinkLaw, Needs, Numbers, On,
+    OptionBytes, Packet, Pool, Protocol, Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series,
+    Steered, Tag, Threshold, Turn, Words,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::{Any, type_name};
@@ -382,6 +383,8 @@ trait LinkKind: marker::Send + Sync {
     fn path(&self) -> &'static str;
     fn is_steered(&self) -> bool;
     fn name(&self, config: &dyn Any) -> &'static str;
+    fn signal(&self, config: &dyn Any) -> &'static str;
+    fn misread_ecn(&self, config: &dyn Any) -> Option<&'static str>;
     fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>>;
     fn first_interval(&self, config: &dyn Any) -> Duration;
     fn shortest_interval(&self, config: &dyn Any, round_trip: Duration) -> Duration;
@@ -423,6 +426,14 @@ where
 
     fn name(&self, config: &dyn Any) -> &'static str {
         config.downcast_ref().map_or("", L::name)
+    }
+
+    fn signal(&self, config: &dyn Any) -> &'static str {
+        config.downcast_ref().map_or("", L::signal)
+    }
+
+    fn misread_ecn(&self, config: &dyn Any) -> Option<&'static str> {
+        config.downcast_ref().and_then(L::misread_ecn)
     }
 
     fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>> {
@@ -638,6 +649,14 @@ impl LinkLaw for Link {
         config.0.kind.name(config.0.any())
     }
 
+    fn signal(config: &LinkConfig) -> &'static str {
+        config.0.kind.signal(config.0.any())
+    }
+
+    fn misread_ecn(config: &LinkConfig) -> Option<&'static str> {
+        config.0.kind.misread_ecn(config.0.any())
+    }
+
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
         Self(config.0.kind.start(config.0.any(), phase, second_phase))
     }
@@ -747,6 +766,7 @@ trait SenderKind: marker::Send + Sync {
     fn path(&self) -> &'static str;
     fn name(&self, config: &dyn Any) -> &'static str;
     fn needs(&self, config: &dyn Any) -> Needs;
+    fn misreads(&self, config: &dyn Any, link: &Links) -> Option<String>;
     fn option(&self, config: &dyn Any, on: On<'_>) -> Option<OptionBytes>;
     fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>>;
     fn echo(&self, config: &dyn Any, mss: Bytes) -> Option<Box<dyn Value>>;
@@ -798,6 +818,10 @@ where
 
     fn needs(&self, config: &dyn Any) -> Needs {
         config.downcast_ref().map_or(Needs::NONE, L::needs)
+    }
+
+    fn misreads(&self, config: &dyn Any, link: &Links) -> Option<String> {
+        config.downcast_ref().and_then(|config| L::misreads(config, link))
     }
 
     fn option(&self, config: &dyn Any, on: On<'_>) -> Option<OptionBytes> {
@@ -1033,6 +1057,10 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn needs(config: &SenderConfig) -> Needs {
         config.0.kind.needs(config.0.any())
+    }
+
+    fn misreads(config: &SenderConfig, link: &Links) -> Option<String> {
+        config.0.kind.misreads(config.0.any(), link)
     }
 
     fn option(config: &SenderConfig, on: On<'_>) -> Option<OptionBytes> {

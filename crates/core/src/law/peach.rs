@@ -11,7 +11,8 @@ use super::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
 use super::{
-    Ack, Ask, Hue, Look, Needs, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw, Shape, Turn,
+    Ack, Ask, Giver, Hue, Look, Needs, Network, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw,
+    Shape, Turn,
 };
 use crate::units::{Bytes, Duration, Time, mul_div};
 #[cfg(feature = "words")]
@@ -216,7 +217,19 @@ impl SenderLaw for Peach {
     /// makes them.
     #[inline(always)]
     fn needs(_config: &Config) -> Needs {
-        Needs { initial_window: Some(1), draws: true, probes: true, ..Needs::NONE }
+        Needs {
+            network: Some(Network {
+                giver: Giver::Queue("prio-droptail"),
+                at_bottleneck: true,
+                without: "a full queue drops data as soon as probes, so probes take the place of data and say little",
+                marked: "",
+                unacknowledged: "the permission of the probe that it answers",
+            }),
+            initial_window: Some(1),
+            draws: true,
+            probes: true,
+            ..Needs::NONE
+        }
     }
 
     #[inline(always)]

@@ -234,6 +234,11 @@ impl LinkLaw for Link {
     }
 
     #[inline(always)]
+    fn signal(_config: &LinkConfig) -> &'static str {
+        "xcp"
+    }
+
+    #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
         Self { xcp: xcp::Link::new(config.xcp, phase, second_phase), scaling: Scaling::new(config) }
     }

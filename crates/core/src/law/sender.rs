@@ -3,12 +3,15 @@
 #[cfg(doc)]
 use super::Segment;
 use super::settings::Settings;
-#[cfg(feature = "words")]
-use super::words::{self, Reaction, Rule};
 use super::{EchoLaw, On, OptionBytes, Packet, Reply};
+#[cfg(feature = "words")]
+use super::{
+    LinkConfig,
+    words::{self, Reaction, Rule},
+};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide};
 #[cfg(feature = "words")]
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 use core::any::Any;
 
 /// One acknowledgment, as TCP's machinery reports it to a sender law.
@@ -129,9 +132,38 @@ impl Default for Turn {
     }
 }
 
-/// Needs of a sender law: parts of the machinery around it.
+/// Device on a path that gives a law its signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Giver {
+    /// A link law that gives the signal of this name: [`super::LinkLaw::signal`].
+    Law(&'static str),
+    /// A queue that marks ECN-capable packets; one that suits the law, as a scenario writes it.
+    Marks(&'static str),
+    /// A queue discipline of this name.
+    Queue(&'static str),
+}
+
+/// The network that a law needs: the signal that it reads on its path, beside losses and round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Device that gives the signal.
+    pub giver: Giver,
+    /// True if the slowest link of a path must have the device; false: one link is enough, because the law has a window of
+    /// its own for the others.
+    pub at_bottleneck: bool,
+    /// A clause that says what a flow does where no device gives the signal.
+    pub without: &'static str,
+    /// A clause that says what the flow makes of a mark of RFC 3168; empty: it takes the mark for one.
+    pub marked: &'static str,
+    /// A clause that says what is lost with an acknowledgment; empty: nothing, because later ones bring it again.
+    pub unacknowledged: &'static str,
+}
+
+/// Needs of a sender law: parts of the machinery around it, and of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
+    /// Network that the law needs; `None`: losses and round trips are enough.
+    pub network: Option<Network>,
     /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
     pub initial_window: Option<u32>,
     /// True if the law wants [`SenderLaw::on_delivery`], for which the sender keeps a record of each packet in flight.
@@ -176,6 +208,7 @@ pub struct Needs {
 impl Needs {
     /// A window, and no more.
     pub const NONE: Self = Self {
+        network: None,
         initial_window: None,
         delivery: false,
         draws: false,
@@ -342,6 +375,12 @@ pub trait SenderLaw: Sized + 'static {
     fn explain(_config: &Self::Config, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
         words::by_series(states[0], states[1], rules);
         seen.cut(rules);
+    }
+
+    /// Says why flows misread what this link law of their signal tells; `None`: they read it.
+    #[cfg(feature = "words")]
+    fn misreads(_config: &Self::Config, _link: &LinkConfig) -> Option<String> {
+        None
     }
 
     /// Calls `tell` with each metric that the law adds to those of every flow: name, numerator and denominator.

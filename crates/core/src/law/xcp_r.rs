@@ -18,8 +18,8 @@ use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
 use super::{
-    Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Send, SenderConfig, SenderLaw, Shape,
-    Tag, Words, xcp,
+    Ack, EchoLaw, Heard, Hue, Look, Needs, Network, Packet, Protocol, Receiving, Send, SenderConfig,
+    SenderLaw, Shape, Tag, Words, xcp,
 };
 use crate::law;
 use crate::units::{Bytes, Duration, Rate, Time, Wide};
@@ -346,7 +346,9 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(config: &Config) -> Needs {
-        xcp::Sender::needs(&config.xcp)
+        let needs = xcp::Sender::needs(&config.xcp);
+        // Each ACK carries the whole window (XR §IV).
+        Needs { network: needs.network.map(|network| Network { unacknowledged: "", ..network }), ..needs }
     }
 
     #[inline(always)]

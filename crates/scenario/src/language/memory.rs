@@ -19,6 +19,7 @@ use crate::language::file::File;
 use crate::language::measure::Measure;
 use crate::text::decode::{At, Language};
 use crate::text::diagnostic::{Findings, Span};
+use crate::text::number::count;
 use crate::text::tree::inline;
 
 /// A packet on its way or in a queue, with the room that a growing ring keeps.
@@ -100,6 +101,40 @@ impl Needs {
     pub(crate) fn largest(&self) -> (Part, u64) {
         self.0.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or((Part::Series, 0))
     }
+}
+
+/// A run may take so many times what was estimated, because estimates are rough and engines count packets at hosts, too.
+const TIMES: u64 = 16;
+/// Packets, some seconds of work, and bytes that any run may take.
+const PACKETS_MIN: u64 = 20_000_000;
+const BYTES_MIN: u64 = 1 << 30;
+
+/// Work and memory of a run, estimated before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Packet-hops, which are packets that enter a link.
+    pub hops: u64,
+    /// Memory, bytes.
+    pub bytes: u64,
+}
+
+impl Estimate {
+    /// Says what a run takes that takes several times its estimate: `packets` reached a link or a host, and it holds `bytes` of
+    /// memory, if that is known. `None`: it takes no more than that.
+    pub fn exceeded(&self, packets: u64, bytes: Option<u64>) -> Option<String> {
+        if packets > self.hops.saturating_mul(TIMES).max(PACKETS_MIN) {
+            let (found, expected) = (count(packets as f64), count(self.hops as f64));
+            return Some(format!("{found} packets have moved, and {expected} packet-hops were estimated"));
+        }
+        let bytes = bytes.filter(|&bytes| bytes > self.bytes.saturating_mul(TIMES).max(BYTES_MIN))?;
+        Some(format!("it has taken {} of memory, and {} were estimated", text(bytes), text(self.bytes)))
+    }
+}
+
+/// Packet-hops, at most and roughly: packets that enter links, repeated ones and ACKs included.
+pub(crate) fn hops(model: &Model) -> u64 {
+    let judge = Judge::new(model);
+    model.groups.iter().map(|group| judge.hops(group)).fold(0, u64::saturating_add)
 }
 
 /// Bytes, at most and roughly.
@@ -469,6 +504,29 @@ impl<'a> Judge<'a> {
             GroupKind::Source(_) => self.offered(group),
             GroupKind::Tcp(_) => self.acknowledged(group).saturating_add(unasked(group)),
         }
+    }
+
+    /// Packets of a group that enter links. What one link drops is counted at the next, too.
+    fn hops(&self, group: &Group) -> u64 {
+        let whole = match &group.kind {
+            GroupKind::Tcp(config) => match config.app {
+                App::Transfer(size) | App::Bursts { total: Some(size), .. } => size.0 / segment(group) + 1,
+                App::Own => group.sizes.map_or(u64::MAX, |sizes| sizes.mean as u64 + 1),
+                _ => u64::MAX,
+            },
+            GroupKind::Source(_) => u64::MAX,
+        };
+        let sent =
+            self.sent(group).min(whole.saturating_mul(group.count.into()).saturating_add(unasked(group)));
+        // Lost once, sent again, and lost again.
+        let sent = (sent as f64 * (1.0 + 2.0 * self.loss(group))) as u64;
+        // Access and exit are links, both ways.
+        let own = [group.access, group.exit].iter().flatten().count();
+        let longest = group.paths().map(|(path, back)| match group.kind {
+            GroupKind::Tcp(_) => path.len() + back.len() + 2 * own,
+            GroupKind::Source(_) => path.len() + own,
+        });
+        sent.saturating_mul(longest.max().unwrap_or(0) as u64)
     }
 
     /// The part of its packets that a group is likely to lose, at most.

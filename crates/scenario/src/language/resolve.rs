@@ -5,7 +5,7 @@ mod classes;
 mod flow;
 mod link;
 mod medium;
-mod mpcp;
+mod needs;
 mod xcp_i;
 
 use congestlab_core::units::Duration;
@@ -133,7 +133,7 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
     };
     xcp_i::interoperate(&mut model, links, flows, findings);
     medium::share(&mut model, links, findings);
-    mpcp::mix(&model, links, flows, findings);
+    needs::check(&model, links, flows, findings);
     (!findings.has_errors()).then_some(model)
 }
 

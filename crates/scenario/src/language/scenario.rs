@@ -246,17 +246,39 @@ impl Scenario {
     /// # Errors
     /// Returns all errors of these parts.
     pub fn check(&self) -> Result<Diagnostics, Diagnostics> {
-        let mut findings = Findings::new(self.sources.clone());
-        findings.absorb(self.plan.clone());
-        // Every value once, beside the first of all other axes. Combinations are read by a sweep.
-        let points = self.sweep.iter().flat_map(|sweep| sweep.points());
         let mut seen = BTreeSet::new();
+        // Every value once, beside the first of all other axes. Combinations are read by a sweep.
+        let is_new = |point: &&Point| {
+            point.settings.iter().filter(|setting| seen.insert((*setting).clone())).count() > 0
+        };
+        let points = self.sweep.iter().flat_map(|sweep| sweep.points());
+        self.check_points(points.filter(is_new), Diagnostics::default(), &self.warnings)
+    }
+
+    /// Checks what [`Scenario::check`] does, with every point of the sweep. Returns the warnings of the runs to come, each once:
+    /// those of the points, and those of [`Scenario::warnings`] if there is no sweep.
+    ///
+    /// # Errors
+    /// Returns all errors of the points and of these parts.
+    pub fn check_sweep(&self) -> Result<Diagnostics, Diagnostics> {
+        let own = if self.sweep.is_none() { self.warnings.clone() } else { Diagnostics::default() };
+        let points = self.sweep.iter().flat_map(|sweep| sweep.points());
+        self.check_points(points, own, &Diagnostics::default())
+    }
+
+    fn check_points<'a>(
+        &self,
+        points: impl Iterator<Item = &'a Point>,
+        own: Diagnostics,
+        known: &Diagnostics,
+    ) -> Result<Diagnostics, Diagnostics> {
+        let mut findings = Findings::new(self.sources.clone());
+        findings.absorb(own);
+        findings.absorb(self.plan.clone());
         for point in points {
-            let is_new = point.settings.iter().filter(|setting| seen.insert((*setting).clone())).count() > 0;
-            match is_new.then(|| self.point(point)) {
-                Some(Ok(scenario)) => findings.absorb(scenario.warnings.without(&self.warnings)),
-                Some(Err(diagnostics)) => findings.absorb(diagnostics),
-                None => {}
+            match self.point(point) {
+                Ok(scenario) => findings.absorb(scenario.warnings.without(known)),
+                Err(diagnostics) => findings.absorb(diagnostics),
             }
         }
         self.check_assumed(&mut findings);
@@ -377,6 +399,11 @@ impl Scenario {
     /// Returns a rough upper bound of the memory that a run takes, bytes.
     pub fn memory_needed(&self, measure: &Measure) -> u64 {
         memory::needs(&self.model, measure).sum()
+    }
+
+    /// Returns rough upper bounds of the work and the memory of a run.
+    pub fn estimate(&self, measure: &Measure) -> memory::Estimate {
+        memory::Estimate { hops: memory::hops(&self.model), bytes: self.memory_needed(measure) }
     }
 
     /// Checks that a run needs no more than `available` bytes of memory.

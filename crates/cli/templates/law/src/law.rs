@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use congestlab_core::law::settings::{Field, Finding, Settings};
 use congestlab_core::law::words::{Reaction, Rule, header};
 use congestlab_core::law::{
-    Ack, EchoLaw, Header as Carried, Heard, LinkLaw, Needs, On, OptionBytes, Packet, Receiving, Remembers,
-    Reply, Send, SenderLaw, Series, Steered, Tag, Words,
+    Ack, EchoLaw, Giver, Header as Carried, Heard, LinkLaw, Needs, Network, On, OptionBytes, Packet,
+    Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Tag, Words,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
@@ -217,7 +217,7 @@ impl LinkLaw for Link {
 
 /// As much of a rate as the header holds, at least 1 B/s.
 fn narrow(rate: u64) -> u32 {
-    u32::try_from(rate).unwrap_or(u32::MAX).max(1)
+    u32::try_from(rate).unwrap_or(u32::MAX).clamp(1, u32::MAX - 1)
 }
 
 /// What a scenario can tell the senders: nothing.
@@ -266,9 +266,17 @@ impl SenderLaw for Sender {
         "shares"
     }
 
-    // What the law wants of TCP's machinery; `header_bytes` are those that every data packet has less for its payload.
+    // What the law needs of the network, and of TCP's machinery; `header_bytes` are those that every data packet has less for
+    // its payload. A scenario without such a link is warned of.
     fn needs(_: &SenderSettings) -> Needs {
-        Needs { draws: true, header_bytes: 12, ..Needs::NONE }
+        let network = Network {
+            giver: Giver::Law("shares"),
+            at_bottleneck: true,
+            without: "no link tells a share, so the flow sends one segment in a round trip",
+            marked: "",
+            unacknowledged: "the share that it brings; the next one brings a newer share",
+        };
+        Needs { network: Some(network), draws: true, header_bytes: 12, ..Needs::NONE }
     }
 
     fn start(_: &SenderSettings, mss: Bytes, initial_window: Bytes) -> Self {
@@ -283,6 +291,10 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, _: &SenderSettings, _: Time, ack: &Ack) {
         self.share = Rate(ack.reply.word.into());
         self.window = self.share.over(ack.srtt) + self.mss + self.mss;
+        // What comes back as it left is no share: no link of the path runs the law, and nothing else bounds the flow.
+        if ack.reply.word == u32::MAX {
+            (self.share, self.window) = (Rate(0), self.mss);
+        }
     }
 
     // A loss says nothing of the share.

@@ -324,6 +324,14 @@ impl LinkLaw for Link {
     }
 
     #[cfg(feature = "words")]
+    fn misread_ecn(_: &LinkConfig) -> Option<&'static str> {
+        Some(
+            "the link reads ECT(1) as a packet that accelerates and ECT(0) as one that brakes, counts both as packets of ABC, and \
+             makes ECT(0) of ECT(1)",
+        )
+    }
+
+    #[cfg(feature = "words")]
     fn explain_other(_: &LinkConfig) -> Rule {
         Rule::new(
             "the packet is not of ABC, so the law counts its bytes as output and leaves it alone",

@@ -5,7 +5,7 @@ use crate::law::cubic::{self, Cubic};
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, EchoLaw, Heard, Needs, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{Ack, EchoLaw, Giver, Heard, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Time, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -126,7 +126,17 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(_config: &SenderConfig) -> Needs {
-        Needs { owns_ecn: true, ..Needs::NONE }
+        Needs {
+            network: Some(Network {
+                giver: Giver::Law("abc"),
+                at_bottleneck: false,
+                without: "every packet comes back as an acceleration, so CUBIC's window alone limits the flow",
+                marked: "",
+                unacknowledged: "",
+            }),
+            owns_ecn: true,
+            ..Needs::NONE
+        }
     }
 
     #[inline(always)]

@@ -7,7 +7,8 @@ use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
 use crate::law::{
-    Ack, EchoLaw, Header as _, Heard, Needs, On, OptionBytes, Packet, Receiving, Reply, Send, SenderLaw,
+    Ack, EchoLaw, Giver, Header as _, Heard, Needs, Network, On, OptionBytes, Packet, Receiving, Reply, Send,
+    SenderLaw,
 };
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 #[cfg(feature = "words")]
@@ -200,6 +201,13 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn needs(config: &SenderConfig) -> Needs {
         Needs {
+            network: Some(Network {
+                giver: Giver::Law(config.telemetry.name()),
+                at_bottleneck: true,
+                without: "no load comes back, so the window stays what the line carries in a round trip until a loss halves it",
+                marked: "",
+                unacknowledged: "the load that it brings; the next one brings a newer load",
+            }),
             asks: Some(config.desired_rate),
             begins_at_line_rate: true,
             header_bytes: config.telemetry.bytes(),

@@ -354,6 +354,11 @@ impl LinkLaw for Link {
     }
 
     #[inline(always)]
+    fn signal(_config: &LinkConfig) -> &'static str {
+        "mpcp"
+    }
+
+    #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
         Self::new(*config, phase, second_phase)
     }
@@ -458,6 +463,14 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
         (config.n > 1).then_some(Remembers { flows: config.table, idle: config.idle, words: 1 })
+    }
+
+    #[cfg(feature = "words")]
+    fn misread_ecn(_: &LinkConfig) -> Option<&'static str> {
+        Some(
+            "the link reads ECT(0) as high load and never lowers it, and where it is overloaded it writes CE, which halves the \
+             window of such a flow",
+        )
     }
 
     #[cfg(feature = "words")]

@@ -4,16 +4,18 @@ use super::echo::Echoed;
 use super::growth::{self, ONE};
 use super::level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 use super::order::Order;
+#[cfg(feature = "words")]
+use crate::law::LinkConfig as Links;
 use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Header as _, Needs, Packet, Segment, Send, SenderLaw};
+use crate::law::{Ack, Giver, Header as _, Needs, Network, Packet, Segment, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
 #[cfg(feature = "words")]
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 /// VNS's timers tick so often.
 const TICK: u64 = 10_000_000;
@@ -564,6 +566,21 @@ impl SenderLaw for Sender {
         let withstands_loss = config.loss == Loss::Maintain;
         let writes_segments = config.n > 1;
         Needs {
+            network: Some(Network {
+                giver: Giver::Law("mpcp"),
+                at_bottleneck: true,
+                without: "every code stays that of low load, so the window grows until packets are lost",
+                marked: match config.n {
+                    1 => {
+                        "a marking queue takes the codes of low and high load, 01 and 10, for ECT; the flow reads CE, 11, as overload"
+                    }
+                    _ => {
+                        "a marking queue takes the codes of low and high load, 01 and 10, for ECT; the flow reads CE, 11, as \
+                         overload, or as the highest digit"
+                    }
+                },
+                unacknowledged: "the code that it echoes; the next one echoes a newer code",
+            }),
             initial_window: Some(1),
             segments: true,
             writes_segments,
@@ -642,6 +659,11 @@ impl SenderLaw for Sender {
             segment.write(words);
         }
         packet.set_ecn(LOW);
+    }
+
+    #[cfg(feature = "words")]
+    fn misreads(config: &SenderConfig, link: &Links) -> Option<String> {
+        super::words::misreads(config, link.part()?)
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {

@@ -14,6 +14,18 @@ use core::cmp::Ordering;
 const MP: &str = "MPCP (CCR 39(5)) section 3.3";
 const VNS: &str = "VCP's ns-2 code";
 
+/// Says how chains of the link differ from those of the flow.
+pub(super) fn misreads(config: &SenderConfig, link: &LinkConfig) -> Option<String> {
+    let (own, other) = (config.n, link.n);
+    if other == own && (own == 1 || link.order == config.order) {
+        return None;
+    }
+    let order = if other == own { ", which say their places in different ways" } else { "" };
+    Some(format!(
+        "its chains have {other} and the flow's {own} packets{order}, so the flow reads a digit at another place as another load"
+    ))
+}
+
 pub(super) fn explain(
     config: &SenderConfig,
     [was, is]: [&Sender; 2],

@@ -40,6 +40,8 @@ pub const fn protocols() -> &'static [Protocol] {
 
 /// Bytes per second of a step of rates in headers: with 32 bits up to 2.2 Tbit/s, in steps of 512 bit/s.
 const STEP: u64 = 64;
+/// Rate of a header that no link has lowered: the sender wishes for all that the path has.
+const UNLIMITED: u32 = u32::MAX;
 
 /// Header of data and SYN packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,14 +68,20 @@ impl super::Header for Header {
     }
 }
 
-/// Returns a rate in the steps of headers, rounded down, at least one.
+/// Returns a rate in the steps of headers, rounded down: at least one, and less than [`UNLIMITED`], which would say nothing.
 #[inline(always)]
 fn stated(rate: Rate) -> u32 {
-    (rate.0 / STEP).max(1).min(u32::MAX as u64) as u32
+    (rate.0 / STEP).max(1).min(UNLIMITED as u64 - 1) as u32
 }
 
-/// Returns the rate that an ACK brings; `None`: it brings none.
+/// Returns the rate that an ACK brings; `None`: it brings none, or a wish that no link of the path answered.
 #[inline(always)]
 pub const fn told(reply: Reply) -> Option<Rate> {
-    if reply.word == 0 { None } else { Some(Rate(reply.word as u64 * STEP)) }
+    if reply.word == 0 || is_ungranted(reply) { None } else { Some(Rate(reply.word as u64 * STEP)) }
+}
+
+/// Returns true if the wish came back as it left: no link of the path runs RCP.
+#[inline(always)]
+const fn is_ungranted(reply: Reply) -> bool {
+    reply.word == UNLIMITED
 }

@@ -1,11 +1,12 @@
 //! Sender and receiver of RCP (RC §3; RNS).
 
-use super::{Header, TcpOption, told};
+use super::{Header, TcpOption, UNLIMITED, is_ungranted, told};
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
 use crate::law::{
-    Ack, EchoLaw, Header as _, Heard, Needs, On, OptionBytes, Packet, Receiving, Reply, Send, SenderLaw,
+    Ack, EchoLaw, Giver, Header as _, Heard, Needs, Network, On, OptionBytes, Packet, Receiving, Reply, Send,
+    SenderLaw,
 };
 use crate::units::{Bytes, Duration, Rate, Ratio, Time};
 #[cfg(feature = "words")]
@@ -74,6 +75,12 @@ impl Sender {
     pub fn rate(&self) -> Rate {
         self.rate
     }
+
+    /// Forgets the rate: one segment asks for another.
+    #[inline(always)]
+    fn forget(&mut self) {
+        (self.rate, self.window) = (Rate(0), self.mss);
+    }
 }
 
 impl SenderLaw for Sender {
@@ -89,6 +96,13 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn needs(_config: &SenderConfig) -> Needs {
         Needs {
+            network: Some(Network {
+                giver: Giver::Law("rcp"),
+                at_bottleneck: true,
+                without: "no link grants a rate, so the flow sends its first window, one segment by default, once in a round trip",
+                marked: "",
+                unacknowledged: "the rate that it brings; the next one brings a newer rate",
+            }),
             initial_window: Some(1),
             handshake: true,
             states_round_trip: true,
@@ -106,14 +120,18 @@ impl SenderLaw for Sender {
     }
 
     /// The rate is what the ACK says; the window is what that sends in a round trip and two segments, so that
-    /// pacing rules and not the window.
+    /// pacing rules and not the window. A wish that comes back as it left was granted by no link: a rate of before is none
+    /// any more, and without one the first window goes once in a round trip.
     #[inline]
     fn on_ack(&mut self, _config: &SenderConfig, _now: Time, ack: &Ack) {
-        if !ack.is_late
-            && let Some(rate) = told(ack.reply)
-        {
+        if ack.is_late {
+            return;
+        }
+        if let Some(rate) = told(ack.reply) {
             self.rate = rate;
             self.window = rate.over(ack.srtt) + self.mss + self.mss;
+        } else if is_ungranted(ack.reply) && self.rate.0 > 0 {
+            self.forget();
         }
     }
 
@@ -123,20 +141,18 @@ impl SenderLaw for Sender {
     /// Nothing is known of the path any more: one segment, until an ACK tells a rate.
     #[inline]
     fn on_timeout(&mut self, _config: &SenderConfig, _now: Time, _flight: Bytes, _is_first: bool) {
-        self.rate = Rate(0);
-        self.window = self.mss;
+        self.forget();
     }
 
     /// A rate of long ago is none: one segment asks for another.
     #[inline]
     fn on_restart(&mut self, _config: &SenderConfig, _now: Time, _initial_window: Bytes) {
-        self.rate = Rate(0);
-        self.window = self.mss;
+        self.forget();
     }
 
     #[inline(always)]
     fn on_send(&mut self, _config: &SenderConfig, _now: Time, send: &Send, packet: &mut impl Packet) {
-        packet.add_header(Header { rtt: send.srtt.to_header(), rate: u32::MAX });
+        packet.add_header(Header { rtt: send.srtt.to_header(), rate: UNLIMITED });
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Sentences about RCP's links and senders.
 
-use super::{Header, LinkConfig, Report, STEP, Sender, told};
+use super::{Header, LinkConfig, Report, STEP, Sender, UNLIMITED, is_ungranted, told};
 use crate::law::Packet;
 use crate::law::settings::Finding;
 use crate::law::words::{Reaction, Rule, header};
@@ -22,7 +22,7 @@ fn of_header(rate: u32) -> f64 {
 pub(super) fn packet(packet: &dyn Packet, rules: &mut Vec<Rule>) {
     let Some(Header { rtt, rate }) = header(packet) else { return };
     let wish = match rate {
-        u32::MAX => "for all that the path has".into(),
+        UNLIMITED => "for all that the path has".into(),
         rate => format!("for {:.6} Mbit/s", of_header(rate)),
     };
     let rtt = match rtt {
@@ -70,6 +70,17 @@ pub(super) fn explain(before: &Sender, after: &Sender, seen: &Reaction, rules: &
             "W is what R sends in a round trip, {:.3} ms, and two segments, so that pacing rules",
             seen.after.srtt.0 as f64 / 1e6
         );
+        rules.push(Rule::new(text, OURS));
+    } else if is_ungranted(seen.reply) {
+        let text = match before.rate().0 {
+            0 => {
+                "no link of the path has answered the wish: the first window goes once in a round trip".into()
+            }
+            rate => format!(
+                "no link of the path has answered the wish: {:.6} Mbit/s is forgotten, and one segment asks again",
+                mbit(rate)
+            ),
+        };
         rules.push(Rule::new(text, OURS));
     } else {
         rules.push(Rule::new("the ACK brings no rate: nothing changes", OURS));

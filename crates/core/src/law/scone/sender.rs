@@ -7,7 +7,7 @@ use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, EchoLaw, Heard, Needs, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{Ack, EchoLaw, Giver, Heard, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw};
 use crate::units::{BitRate, Bytes, Duration, Rate, Time};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -197,7 +197,19 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(_config: &SenderConfig) -> Needs {
-        Needs { draws: true, handshake: true, header_bytes: PACKET, ..Needs::NONE }
+        Needs {
+            network: Some(Network {
+                giver: Giver::Law("scone"),
+                at_bottleneck: false,
+                without: "no link advises a rate, so CUBIC's window alone limits the flow",
+                marked: "",
+                unacknowledged: "the advice that it brings, until the next packet asks",
+            }),
+            draws: true,
+            handshake: true,
+            header_bytes: PACKET,
+            ..Needs::NONE
+        }
     }
 
     #[inline(always)]

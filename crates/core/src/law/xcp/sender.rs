@@ -8,7 +8,7 @@ use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Delivery, Needs, Packet, Reply, Send, SenderLaw, reno};
+use crate::law::{Ack, Delivery, Giver, Needs, Network, Packet, Reply, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -389,7 +389,24 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn needs(config: &SenderConfig) -> Needs {
         let withstands_loss = config.loss == LossPolicy::Maintain;
+        // One that runs TCP beside, or falls back to it, has a window for links that do not answer.
+        let has_tcp = config.has_net() || config.loss == LossPolicy::Fallback;
         Needs {
+            network: Some(Network {
+                giver: Giver::Law("xcp"),
+                at_bottleneck: !has_tcp,
+                without: match has_tcp {
+                    true => "no link lowers what the sender asks for, so losses alone limit the flow",
+                    false => {
+                        "no link lowers what the sender asks for, so the window grows to all of it (`desired_rate`) and queues overflow"
+                    }
+                },
+                marked: "",
+                unacknowledged: match config.feedback {
+                    Feedback::Sum => "",
+                    _ => "the feedback that it brings, which no other one repeats",
+                },
+            }),
             initial_window: Some(1),
             delivery: config.has_net(),
             states_round_trip: true,
@@ -712,12 +729,9 @@ impl Sender {
     }
 
     /// Feedback may not open the window beyond what the flow can send: without any XCP router the
-    /// demand comes back as it left (draft-03 §5.6).
+    /// demand comes back as it left (draft-03 §5.6). ns-2's sender has no such limit, and sends without bound there.
     #[inline(always)]
     fn growth_limit(&self, config: &SenderConfig, rtt: u32) -> u64 {
-        if matches!(config.profile, Profile::Ns2) {
-            return u64::MAX;
-        }
         Wide::product(config.desired_rate.0, rtt as u64).to_u64()
     }
 

@@ -258,6 +258,11 @@ impl LinkLaw for Link {
     }
 
     #[inline(always)]
+    fn signal(_config: &LinkConfig) -> &'static str {
+        "xcp"
+    }
+
+    #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
         Self {
             config: *config,
