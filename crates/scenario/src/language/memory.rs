@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use congestlab_core::law::Remembers;
+use congestlab_core::law::{Giver, Network, Remembers};
 use congestlab_core::units::{Duration, Ratio, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
@@ -542,6 +542,18 @@ impl<'a> Judge<'a> {
         }
         if let Some(part) = needs.loses {
             return f64::from(part.0) / f64::from(Ratio::ONE.0);
+        }
+        // A law that keeps its window on loss grows for as long as no link tells it to stop.
+        let is_answered = |signal: &str| {
+            let mut laws =
+                group.path.iter().filter_map(|&link| self.model.links[link as usize].port.law.as_ref());
+            laws.any(|law| law.config.signal() == signal)
+        };
+        if needs.withstands_loss
+            && let Some(Network { giver: Giver::Law(signal), .. }) = needs.network
+            && !is_answered(signal)
+        {
+            return 0.5;
         }
         // Where there is no room, TCP-Peach loses its probes: as many as segments, at each loss.
         if needs.probes {

@@ -23,7 +23,7 @@ pub use liar::Lies;
 pub(in crate::law) use link::{Apart, Pool};
 pub use link::{Link, LinkConfig, MAX_INTERVAL, Part, Report, SHARE_PLACES, Share};
 pub use sender::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
-pub(in crate::law) use sender::{PLACES, with_places};
+pub(in crate::law) use sender::{PLACES, UNANSWERED_TCP, with_places};
 pub(in crate::law) use spread::Spread;
 
 use super::{

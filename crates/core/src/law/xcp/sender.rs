@@ -19,6 +19,10 @@ pub(in crate::law) const PLACES: u32 = 28;
 /// Binary places of the demand, so that what is below the header's 1 B/s can wait for the next one.
 const DEMAND_PLACES: u32 = 16;
 
+/// Effect on a sender that runs TCP beside XCP where no link answers.
+pub(in crate::law) const UNANSWERED_TCP: &str =
+    "no link lowers what the sender asks for, so its window is TCP's from the first losses on";
+
 /// No IP packet is longer. It keeps most products with the segment inside 64 bits.
 const SEGMENT_MAX: Bytes = Bytes(u16::MAX as u64);
 
@@ -396,9 +400,10 @@ impl SenderLaw for Sender {
                 giver: Giver::Law("xcp"),
                 at_bottleneck: !has_tcp,
                 without: match has_tcp {
-                    true => "no link lowers what the sender asks for, so losses alone limit the flow",
+                    true => UNANSWERED_TCP,
                     false => {
-                        "no link lowers what the sender asks for, so the window grows to all of it (`desired_rate`) and queues overflow"
+                        "no link lowers what the sender asks for, so its window grows until losses, the receiver or `desired_rate` \
+                         limit it"
                     }
                 },
                 marked: "",

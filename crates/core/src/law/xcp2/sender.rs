@@ -5,7 +5,7 @@ use super::{Hops, xcp};
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Delivery, EchoLaw, Heard, Needs, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{Ack, Delivery, EchoLaw, Heard, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -145,8 +145,14 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(config: &SenderConfig) -> Needs {
+        let needs = xcp::Sender::needs(&config.xcp);
+        // CUBIC's window is there for links that do not answer.
+        let network = needs.network.map(|network| match config.beside {
+            true => Network { at_bottleneck: false, without: xcp::UNANSWERED_TCP, ..network },
+            false => network,
+        });
         // Four bytes for the hops.
-        Needs { header_bytes: if config.hops { 24 } else { 20 }, ..xcp::Sender::needs(&config.xcp) }
+        Needs { network, header_bytes: if config.hops { 24 } else { 20 }, ..needs }
     }
 
     #[inline(always)]
