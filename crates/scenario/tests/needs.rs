@@ -90,8 +90,9 @@ fn the_reverse_direction_has_a_law_only_if_it_is_written() {
 fn the_slowest_link_of_a_path_must_answer() {
     let own = "law = \"rcp\"";
     assert_eq!(warnings(&chain(&[(20, ""), (10, own), (20, "")], "rcp", "")), [], "the bottleneck answers");
-    let deaf = chain(&[(20, own), (10, ""), (20, "law = \"abc\"")], "rcp", "");
+    let deaf = chain(&[(20, own), (10, ""), (20, "")], "rcp", "");
     let found = warnings(&deaf);
+    assert_eq!(found.len(), 1, "{found:?}");
     let message =
         "`flows.f.law` is rcp, but `links.b`, the slowest link of its path, runs no law that answers it";
     assert_eq!(found[0].0, message);
@@ -182,7 +183,7 @@ fn an_estimate_is_exceeded_by_several_times_of_it_and_some_seconds_of_work() {
     assert!((1_000..100_000).contains(&estimate.hops), "{estimate:?}");
     assert_eq!(estimate.exceeded(20_000_000, Some(1 << 30)), None);
     let much = estimate.exceeded(20_000_001, None).expect("it is much");
-    assert!(much.starts_with("20.0 M packets have moved, and "), "{much}");
+    assert!(much.starts_with("20 M packets have moved, and "), "{much}");
     let much = estimate.exceeded(0, Some(2 << 30)).expect("it is much");
     assert!(much.starts_with("it has taken 2.1 GB of memory, and "), "{much}");
     let large = Estimate { hops: 50_000_000, bytes: 0 };

@@ -75,12 +75,17 @@ fn each_path_of_a_flow_is_looked_at() {
         format!("{ON}\npath = {path}\nswitch = [{{ at = \"5 s\", path = {switch} }}]")
     };
     let both = on(r#"["a", "c", "x", "d", "y"]"#, r#"["c", "d"]"#);
+    let deaf =
+        "`flows.f.law` is xcp, but no link of its path runs a law that answers it: `links.c`, `links.d`";
     assert_eq!(
         read(ON, &both).unwrap(),
-        ["`flows.f.law` is interoperable, but no link of `flows.f.switch[0].path` is"]
+        ["`flows.f.law` is interoperable, but no link of `flows.f.switch[0].path` is", deaf]
     );
     let first = on(r#"["c", "d"]"#, r#"["a", "c", "x", "d", "y"]"#);
-    assert_eq!(read(ON, &first).unwrap(), ["`flows.f.law` is interoperable, but no link of its path is"]);
+    assert_eq!(
+        read(ON, &first).unwrap(),
+        ["`flows.f.law` is interoperable, but no link of its path is", deaf]
+    );
     let inside = on(r#"["a", "c", "x", "d", "y"]"#, r#"["a", "p", "x", "d", "y"]"#);
     assert_eq!(
         read(ON, &inside).unwrap(),
