@@ -152,8 +152,17 @@ fn no_law_sends_more_than_its_scenario_is_estimated_for() {
             Some(_) => remedy(&warnings(&chain(&[(10, "")], law, ""))[0].1).to_owned(),
             None => String::new(),
         };
-        for keys in ["", remedy.as_str()] {
-            let scenario = read(&chain(&[(10, keys)], law, ""));
+        // One that keeps its window on loss has nothing else that limits it.
+        let keeping = match law {
+            "xcp" | "vcp" | "mpcp" => format!("{{ {law} = {{ loss = \"maintain\" }} }}"),
+            _ => format!("{law:?}"),
+        };
+        for (keys, written) in
+            [("", format!("{law:?}")), (remedy.as_str(), format!("{law:?}")), ("", keeping)]
+        {
+            let text = chain(&[(10, keys)], law, "")
+                .replace(&format!("{law:?}\ncount"), &format!("{written}\ncount"));
+            let scenario = read(&text);
             let estimate = scenario.estimate(&Measure::default());
             let model = scenario.model(&Measure::default());
             let stop = AtomicBool::new(false);

@@ -734,9 +734,12 @@ impl Sender {
     }
 
     /// Feedback may not open the window beyond what the flow can send: without any XCP router the
-    /// demand comes back as it left (draft-03 §5.6). ns-2's sender has no such limit, and sends without bound there.
+    /// demand comes back as it left (draft-03 §5.6).
     #[inline(always)]
     fn growth_limit(&self, config: &SenderConfig, rtt: u32) -> u64 {
+        if matches!(config.profile, Profile::Ns2) {
+            return u64::MAX;
+        }
         Wide::product(config.desired_rate.0, rtt as u64).to_u64()
     }
 
