@@ -18,7 +18,7 @@ use super::linux::Linux;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Connection, Recovery, Wait, absolute, in_bytes, sent_bytes};
-use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag, stamp};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
 use crate::stats::Histogram;
 
@@ -1066,26 +1066,11 @@ impl Sender {
         }
     }
 
-    /// Returns the stamp of the data packet that leaves now, before it is counted: each transmission has a number of its own.
-    #[inline(always)]
-    fn next_stamp(&self, now: Time) -> u64 {
-        let beside = self.ledger().map_or(0, |ledger| ledger.beside);
-        stamp(now, (self.next as u16).wrapping_add(beside).wrapping_add(1))
-    }
-
     fn control_packet(&mut self, config: &Config, now: Time) -> Packet {
         let is_syn = self.flags & bit::SYN != 0;
         self.flags &= !(bit::SYN | bit::PROBE);
-        // The first SYN is number 0.
-        let beside = if is_syn && self.flags & bit::SYN_EXPIRED == 0 {
-            0
-        } else {
-            let ledger = self.ledger_mut();
-            ledger.beside = ledger.beside.wrapping_add(1);
-            ledger.beside
-        };
         let mut packet = Packet {
-            stamp_ns: stamp(now, (self.next as u16).wrapping_add(beside)),
+            stamp_ns: self.control_stamp(now, is_syn),
             flow: self.flow,
             seq: if is_syn { self.base.wrapping_sub(1) } else { self.base.wrapping_add(self.una as u32) },
             size: config.ack,

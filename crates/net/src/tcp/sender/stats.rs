@@ -5,7 +5,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::super::Config;
 use super::{Mode, Sender, bit};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Packet, stamp};
 use crate::stats::Histogram;
 
 /// The window is integrated over time in units of 2^10 ns: a window of 1 GB then fits 64 bits for
@@ -163,6 +163,25 @@ impl Sender {
 
     pub(super) fn ledger_mut(&mut self) -> &mut Ledger {
         &mut self.rest_mut().ledger
+    }
+
+    /// Returns the stamp of the data packet that leaves now, before it is counted: each transmission has a number of its own.
+    #[inline(always)]
+    pub(super) fn next_stamp(&self, now: Time) -> u64 {
+        let beside = self.ledger().map_or(0, |ledger| ledger.beside);
+        stamp(now, (self.next as u16).wrapping_add(beside).wrapping_add(1))
+    }
+
+    /// Counts a SYN or a window probe that leaves now, and returns its stamp. The first SYN is number 0.
+    pub(super) fn control_stamp(&mut self, now: Time, is_syn: bool) -> u64 {
+        let beside = if is_syn && self.flags & bit::SYN_EXPIRED == 0 {
+            0
+        } else {
+            let ledger = self.ledger_mut();
+            ledger.beside = ledger.beside.wrapping_add(1);
+            ledger.beside
+        };
+        stamp(now, (self.next as u16).wrapping_add(beside))
     }
 
     /// Segment `index` leaves again, or as a probe.
