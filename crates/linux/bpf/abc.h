@@ -15,9 +15,9 @@ struct CountsReader {
 _Static_assert(sizeof(struct CountsReader) == 16, "as Rust has it");
 
 struct Sender {
-	__u64 state[13];
+	__u64 state[14];
 };
-_Static_assert(sizeof(struct Sender) == 104, "as Rust has it");
+_Static_assert(sizeof(struct Sender) == 112, "as Rust has it");
 
 struct SenderConfig {
 	__u64 rtt_target;

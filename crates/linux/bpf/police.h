@@ -24,9 +24,9 @@ struct Echo {
 _Static_assert(sizeof(struct Echo) == 8, "as Rust has it");
 
 struct Link {
-	__u64 state[57];
+	__u64 state[58];
 };
-_Static_assert(sizeof(struct Link) == 456, "as Rust has it");
+_Static_assert(sizeof(struct Link) == 464, "as Rust has it");
 
 struct LinkConfig {
 	__u64 capacity;

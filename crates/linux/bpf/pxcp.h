@@ -4,9 +4,9 @@
 #include <linux/types.h>
 
 struct Link {
-	__u64 state[65];
+	__u64 state[66];
 };
-_Static_assert(sizeof(struct Link) == 520, "as Rust has it");
+_Static_assert(sizeof(struct Link) == 528, "as Rust has it");
 
 struct LinkConfig_xcp {
 	__u64 capacity;

@@ -39,9 +39,9 @@ struct ChainsReader {
 _Static_assert(sizeof(struct ChainsReader) == 4, "as Rust has it");
 
 struct Sender {
-	__u64 state[14];
+	__u64 state[15];
 };
-_Static_assert(sizeof(struct Sender) == 112, "as Rust has it");
+_Static_assert(sizeof(struct Sender) == 120, "as Rust has it");
 
 struct SenderConfig {
 	__u32 alpha;
