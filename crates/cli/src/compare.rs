@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(tolerance("convergence = 2"), Ok(("convergence", 2.0)));
         for (text, says) in [
             ("goodput", "NAME=VALUE"),
-            ("godput=1", "goodput, rtt"),
+            ("godput=1", "goodput, completion, rtt"),
             ("goodput=-0.1", "at least 0"),
             ("goodput=5 %", "share"),
             ("convergence=0.5", "at least 1"),
