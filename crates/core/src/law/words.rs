@@ -89,6 +89,12 @@ impl Moment {
     pub fn is_repairing(&self) -> bool {
         matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
+
+    /// Returns true in fast recovery, in which the window does not grow. After a timeout it grows while the sender repairs
+    /// (RFC 5681 section 3.1).
+    pub fn is_held(&self) -> bool {
+        self.phase == Phase::Recovery
+    }
 }
 
 /// An acknowledgment and the connection before and after it, for [`SenderLaw::explain`].
@@ -136,13 +142,13 @@ impl Reaction {
         rules.push(Rule::new(text, "RFC 5681 eq. 2"));
     }
 
-    /// Says why the window does not grow, if a loss is being repaired; returns whether that is so.
+    /// Says why the window does not grow, if fast recovery repairs a loss; returns whether that is so.
     pub fn repair(&self, rules: &mut Vec<Rule>) -> bool {
-        if self.before.is_repairing() {
+        if self.before.is_held() {
             let text = "a loss is being repaired, so it does not grow";
             rules.push(Rule::new(text, "RFC 5681 section 3.2, RFC 6675 section 5"));
         }
-        self.before.is_repairing()
+        self.before.is_held()
     }
 
     /// Says how Reno's window grows with this threshold.

@@ -55,7 +55,7 @@ fn reasons(config: &SenderConfig, [was, is]: [State; 2], seen: &Reaction, rules:
     }
     // A flow that gave up its chains halves, as VCP.
     let maintains = config.loss == Loss::Maintain && !is.is_downgraded;
-    if maintains || !is_loss && !before.is_repairing() {
+    if maintains || !is_loss && !before.is_held() {
         by_load(config, [&was, &is], seen, rules);
     } else if !is_loss {
         rule(rules, "a loss is being repaired: until then what codes say changes no window", VNS);
