@@ -226,7 +226,11 @@ fn turn(link: &mut Value) {
     };
 }
 
-/// All begins later: so do all results. Laws that act at fixed times of the run are tried by ensembles.
+/// All begins later: so do all results. Ensembles try laws that act at fixed times of the run.
+///
+/// Flows of a group have equal hops of their own. Their packets can reach a link at one instant, and a draw from that
+/// instant orders them (`Network::turn`). The relation holds without such meetings alone, so a group with hops of its own
+/// has one flow here.
 #[test]
 fn a_later_begin_changes_only_times() {
     let mut compared = 0;
@@ -243,6 +247,11 @@ fn a_later_begin_changes_only_times() {
             |link: &Part| format!("{link:?}").contains("pi") || format!("{link:?}").contains("codel");
         if net.links.iter().any(acts_by_itself) {
             return;
+        }
+        for flow in &mut net.flows {
+            if flow.get("access").or(flow.get("exit")).is_some() {
+                flow.set("count", plain(1));
+            }
         }
         net.links.iter_mut().for_each(|link| {
             if let Some(Value::Table(_)) = link.get("rate") {
