@@ -307,7 +307,8 @@ fn value(row: &Number, value: Option<f64>) -> String {
         Some("bps" | "bps)") => rate(value),
         Some("packets") => format!("{} packets", number(value)),
         Some("ms" | "ms)") => format!("{} ms", number(value)),
-        Some("s") => format!("{} s", number(value)),
+        Some("s" | "s)") if value < Some(1.0) => format!("{} ms", number(value.map(|value| value * 1e3))),
+        Some("s" | "s)") => format!("{} s", number(value)),
         _ => number(value),
     }
 }

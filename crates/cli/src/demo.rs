@@ -96,7 +96,11 @@ impl Bottleneck {
         else {
             return NOTHING.into();
         };
-        if least == greatest { median.into() } else { format!("{median} ({least} to {greatest})").into() }
+        match greatest {
+            _ if least == greatest => median.into(),
+            _ if times.last() == Some(&f64::INFINITY) => format!("{median} ({least} or more)").into(),
+            greatest => format!("{median} ({least} to {greatest})").into(),
+        }
     }
 }
 

@@ -38,7 +38,7 @@ const HELD: u8 = 6;
 const MOST: u8 = 12;
 /// The longest time between two packets for which a flow counts that waits to repeat a lost one: three timeouts of TCP.
 const STARVED: u64 = 8 * SECOND;
-/// Part of its time by which a flow's stated spacing, or the sum of its round trips, may exceed it: one in so many.
+/// Part of its time by which a flow's stated spacing may exceed it: one in so many.
 const SLACK: u64 = 8;
 /// The most spacing that a flow may state at once, 2^-28 s: a second's.
 const CREDIT: u64 = 1 << 28;
@@ -131,6 +131,14 @@ impl Record {
     #[inline]
     pub const fn is_established(&self) -> bool {
         self.packets > 1 || self.windows > 0
+    }
+
+    /// Returns true if a window had at most one packet in each round trip that the flow states, give or take an eighth: a
+    /// flow cannot send less, whatever its share is.
+    #[inline(always)]
+    fn sends_least(&self, elapsed: Duration) -> bool {
+        // In 2^-28 s, of which 77/256 are a nanosecond and an eighth. No window has 2^31 packets, and none lasts 2^57 ns.
+        (self.packets as u64 & 0x7fff_ffff) * self.rtt as u64 <= (elapsed.0 >> 8).wrapping_mul(77)
     }
 
     /// Byte of a record's image at which [`Record::is_held`] is, for who reads images of kernels.
@@ -393,15 +401,10 @@ impl Police {
         // Nobody tells flows without a header their share, and those of TCP swing about it.
         let noise = if is_told { self.share / NOISE } else { self.share };
         let is_above = self.is_full && rate > self.share.saturating_add(noise);
-        // A flow cannot send less than a packet in a round trip, whatever its share is.
-        // No window has 2^29 packets, and a stated round trip is below 2^34 ns.
-        let trips = (flow.packets as u64).min(1 << 29) * Duration::from_header(flow.rtt).0;
-        let is_least = is_told && trips <= elapsed.0.saturating_add(elapsed.0 / SLACK);
         let is_bad = is_above
             && !is_idle
-            && !is_least
             && flow.packets >= EVIDENCE
-            && (!is_told || flow.beyond > rate / BEYOND);
+            && (!is_told || flow.beyond > rate / BEYOND && !flow.sends_least(elapsed));
         if is_bad {
             flow.score = (flow.score + 1).min(MOST);
             if flow.score >= HELD && !flow.is_held {

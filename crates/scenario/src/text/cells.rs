@@ -193,13 +193,16 @@ const DIGITS: usize = 3;
 /// Decimals that a column has at most for the sake of its least number.
 const DECIMALS_MAX: usize = 3;
 
+/// A number that is less than this part of the greatest is zero to a reader: the rounding of sums.
+const SEEN_MIN: f64 = 1e-9;
+
 /// How the numbers of one column are written.
 #[derive(Clone, Copy, Debug)]
 enum Style {
     /// All alike.
     Alike(Form),
-    /// Each in its own unit and with its own decimals: the column spans too much.
-    Each(Quantity),
+    /// Each in its own unit and with its own decimals, zero up to a number: the column spans too much.
+    Each(Quantity, f64),
 }
 
 impl Style {
@@ -209,8 +212,9 @@ impl Style {
         if matches!(quantity, Quantity::Share | Quantity::Fixed(..)) {
             return Self::Alike(form);
         }
-        let fractions = named.filter(|value| *value != 0.0).map(|value| (value / form.factor).abs());
-        let least = fractions.fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().fold(0.0, |greatest: f64, value| greatest.max(value.abs()));
+        let seen = named.map(f64::abs).filter(|value| *value > greatest * SEEN_MIN);
+        let least = seen.map(|value| value / form.factor).fold(f64::INFINITY, f64::min);
         // Whole numbers have all their digits.
         if !least.is_finite() || form.decimals == 0 {
             return Self::Alike(form);
@@ -218,14 +222,15 @@ impl Style {
         match decimals([least].into_iter(), DIGITS) {
             wanted if wanted <= form.decimals => Self::Alike(form),
             wanted if wanted <= DECIMALS_MAX => Self::Alike(Form { decimals: wanted, ..form }),
-            _ => Self::Each(quantity),
+            _ => Self::Each(quantity, greatest * SEEN_MIN),
         }
     }
 
     fn form(self, value: f64) -> Form {
         match self {
             Self::Alike(form) => form,
-            Self::Each(quantity) => Form::of(quantity, &[value]),
+            Self::Each(quantity, zero) if value.abs() <= zero => Form::of(quantity, &[0.0]),
+            Self::Each(quantity, _) => Form::of(quantity, &[value]),
         }
     }
 }
@@ -341,6 +346,8 @@ mod tests {
             numbers(&[0.000_412, 812.25], |v| Cell::number(v, "packets")),
             ["0.000412 packets", "812 packets"]
         );
+        assert_eq!(numbers(&[2e-13, 26.31, 3.0], |v| Cell::number(v, "")), ["0.00", "26.31", "3.00"]);
+        assert_eq!(numbers(&[2e-13, 26.31, 0.000_3], |v| Cell::number(v, "")), ["0", "26.3", "0.000300"]);
         assert_eq!(
             numbers(&[8_827_397.0, 44_000.5], |v| Cell::Number(v, Quantity::Any)),
             ["8.827 M", "44000"]
