@@ -299,7 +299,8 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn window(&self) -> Bytes {
         let mss = self.mss.max(1);
-        Bytes(self.window.div_ceil(mss).saturating_mul(mss))
+        let part = self.window % mss;
+        Bytes(if part == 0 { self.window } else { self.window.saturating_add(mss - part) })
     }
 
     /// W / T: queues shall not be where the window would hold a sender up.
