@@ -92,7 +92,7 @@ fuzz_target!(|input: &[u8]| {
             &[0, 2, 3, 4]
         }
     };
-    match RunFolder::open(&run.path, VERSION) {
+    match RunFolder::open(&run.path) {
         Err(error) => assert!(!error.to_string().is_empty()),
         // A panic that comes here is the library's.
         Ok(folder) => drop(panic::catch_unwind(panic::AssertUnwindSafe(|| show(&folder)))),

@@ -65,7 +65,7 @@ impl Origin {
 enum Source {
     Memory(Box<Simulated>),
     /// A folder; that of a run from a pickle goes with the run.
-    Disk(Box<RunFolder>, Option<TempDir>),
+    Disk(Box<RunFolder>, #[expect(dead_code, reason = "the folder is removed with the run")] Option<TempDir>),
 }
 
 struct Simulated {

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::builder::StringDictionaryBuilder;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::cast::AsArray as _;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{
+    Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+};
 use arrow_schema::{ArrowError, Field, Schema};
 use congestlab_scenario::folder::{EventRow, FolderError, RunFolder, SeriesRow};
 use congestlab_scenario::net::packet::Picos;
@@ -62,7 +64,8 @@ impl Table {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Vec<Pickled<'py>>,))> {
         let schema = self.0.schema();
         let columns = schema.fields().iter().zip(self.0.columns());
-        let columns = columns.map(|(field, array)| pickled(py, field.name(), array)).collect::<PyResult<_>>()?;
+        let columns =
+            columns.map(|(field, array)| pickled(py, field.name(), array)).collect::<PyResult<_>>()?;
         Ok((py.import("congestlab._native")?.getattr("table")?, (columns,)))
     }
 
@@ -77,7 +80,9 @@ type Pickled<'py> = (String, &'static str, Bound<'py, PyBytes>, Bound<'py, PyByt
 
 fn pickled<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Pickled<'py>> {
     let is_there: Vec<u8> = (0..array.len()).map(|row| array.is_valid(row).into()).collect();
-    let (kind, values, texts): (_, Vec<[u8; 8]>, _) = if let Some(array) = array.as_primitive_opt::<Float64Type>() {
+    let (kind, values, texts): (_, Vec<[u8; 8]>, _) = if let Some(array) =
+        array.as_primitive_opt::<Float64Type>()
+    {
         ("number", array.values().iter().map(|value| value.to_le_bytes()).collect(), None)
     } else if let Some(array) = array.as_primitive_opt::<Int64Type>() {
         ("integer", array.values().iter().map(|value| value.to_le_bytes()).collect(), None)
@@ -413,7 +418,9 @@ pub(crate) fn of_sweep(table: &SweepTable) -> Result<PyResult<Table>, TableError
         let axis = table.axes().iter().find(|axis| axis.column == *name);
         let is_whole = axis.is_some_and(|axis| axis.values.iter().all(|value| value.parse::<i64>().is_ok()));
         let column = if name == "index" {
-            Column::Integer(numbers.iter().map(|number| Some(number.map_or(NO_INDEX, |number| number as i64))).collect())
+            Column::Integer(
+                numbers.iter().map(|number| Some(number.map_or(NO_INDEX, |number| number as i64))).collect(),
+            )
         } else if numbers.iter().any(Option::is_some) {
             if is_whole || INTEGERS.contains(&name.as_str()) {
                 Column::Integer(numbers.iter().map(|number| number.map(|number| number as i64)).collect())
