@@ -303,7 +303,9 @@ fn a_trace_says_when_packets_leave() {
     };
     let (arrived, report) = rig.run(direction(port), None, || burst(&left, &right, 30));
     assert_eq!(arrived.len(), 30);
-    assert_eq!(report.forward.capacity_bps, Some(600_000));
+    // The trace's opportunities in the measured time, which is longer than the packets take: one more or less of 1,500 B.
+    let capacity = report.forward.capacity_bps.expect("a trace has a capacity");
+    assert!(capacity.abs_diff(600_000) < 12_000 * 1000 / 350, "{capacity}");
     let span = arrived[29].1 - arrived[0].1;
     assert!(span > Duration::from_millis(350), "{span:?}");
     if is_punctual("a_trace_says_when_packets_leave", &report) {

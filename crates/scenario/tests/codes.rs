@@ -128,7 +128,8 @@ fn every_transmission_has_an_identification_of_its_own() {
                 let (source, identification) = (bytes[12..16].to_vec(), bytes[4..6].to_vec());
                 assert!(named.insert((source, identification)), "{link}: {packet:?}");
                 let mut rest = bytes.clone();
-                (rest[4..6].fill(0), rest[10..12].fill(0));
+                rest[4..6].fill(0);
+                rest[10..12].fill(0);
                 duplicates += usize::from(!frames.insert(rest));
             }
         }
