@@ -225,7 +225,7 @@ impl Run {
         self.summary["meta"]["version"].as_str().unwrap_or("unknown")
     }
 
-    /// What the command warns of, as JSON.
+    /// Warnings of the command, as JSON.
     #[getter]
     fn warnings(&self) -> String {
         let (scenario, ignored) = (self.scenario(), self.scenario().ignored());

@@ -97,7 +97,7 @@ fn links_of_one_router_have_one_longest_interval() {
     assert!(longest.windows(2).all(|pair| pair[0] == pair[1]) && longest[0] > 1_400_000_000, "{longest:?}");
 }
 
-/// What is written stays: papers show what a shorter interval does.
+/// A written interval stays: papers show the effect of a shorter one.
 #[test]
 fn a_longest_interval_that_is_written_stays() {
     let link = "rate = \"2 Mbit/s\"\ndelay = \"600 ms\"\nlaw = { xcp = { max_interval = \"1 s\" } }";

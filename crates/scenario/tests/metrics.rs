@@ -84,7 +84,7 @@ fn goodputs_of_a_link_are_never_above_what_it_carried() {
         let scenario = read(&text, &[]);
         let (outcome, result) = run(&scenario, &Measure { series: true, events: false });
         let model = scenario.model(&Measure::default());
-        // What arrives in the measured time left the link a propagation delay earlier.
+        // Packets that arrive in the measured time left the link a propagation delay earlier.
         let earlier = format!("\"{} ms\"", model.warmup / 1_000_000_000 - delay_ms);
         let (_, shifted) = run(&read(&text, &[("run.warmup", &earlier)]), &Measure::default());
         let carried = number(&shifted, "links.l.throughput_bps")

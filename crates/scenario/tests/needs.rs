@@ -39,7 +39,7 @@ fn laws() -> Vec<(&'static str, Option<Network>)> {
     senders.map(|(name, law)| (name, law.needs().network)).collect()
 }
 
-/// What the help says to write.
+/// Text that the help advises to write.
 fn remedy(help: &str) -> &str {
     let written = help.split("; write ").nth(1).unwrap_or_else(|| panic!("{help}"));
     written.rsplit_once(" in [").unwrap_or_else(|| panic!("{help}")).0

@@ -81,7 +81,7 @@ fn laws_that_answer_marks_themselves_count_their_cuts() {
         let crowd = [("links.l.law", law), ("flows.f.law", law), ("flows.f.count", "20")];
         assert!(outcome(&crowd).0.window_cuts > 0, "{law}");
     }
-    // What states how far the window moves is no cut, nor is delay.
+    // Feedback that states how far the window moves is no cut, nor is delay.
     let xcp = [("links.l.law", "\"xcp\""), ("flows.f.law", "\"xcp\""), ("flows.f.count", "2")];
     let vegas = [("flows.f.law", "\"vegas\""), ("flows.f.count", "2")];
     for law in [&xcp[..], &vegas] {

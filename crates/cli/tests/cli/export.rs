@@ -28,7 +28,7 @@ fn lossy() -> (Lab, String) {
     (lab, folder)
 }
 
-/// What the table of a run says of each of its two flows: retransmissions and timeouts.
+/// Retransmissions and timeouts of each of two flows, from the table of a run.
 fn recorded(lab: &Lab, folder: &str) -> [[usize; 2]; 2] {
     let run = RunFolder::open(&lab.path(folder)).expect("a run");
     let mut counts = [[0; 2]; 2];
@@ -104,7 +104,7 @@ fn others_read_the_qlog_of_a_run() {
     }
 }
 
-/// What qvis demands (quiclog/qvis@72c8c4b): `FileLoader.ts` looks for the version among the first 1,024 characters,
+/// Demands of qvis (quiclog/qvis@72c8c4b): `FileLoader.ts` looks for the version among the first 1,024 characters,
 /// `QlogLoaderV2.ts` for a version that it knows, events in each trace, in order, and nothing of older drafts; its congestion
 /// graph wants a length and one type of packets, and acknowledged ranges of numbers that were sent.
 #[test]

@@ -54,7 +54,7 @@ fn the_run_of_an_older_build_is_read_with_a_warning() {
     assert!(compared["warnings"][0].as_str().is_some_and(|text| text.starts_with(RUN)), "{compared}");
 }
 
-/// What is simulated again must be of this version: an explanation is refused, and a comparison says what it leaves out.
+/// A run that is simulated again must be of this version: `explain` refuses another, and `diff` says which part it leaves out.
 #[test]
 fn the_run_of_an_older_build_is_not_simulated_again() {
     let lab = lab();

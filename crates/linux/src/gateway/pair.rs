@@ -282,7 +282,7 @@ impl Pair {
         let mut is_moving = true;
         for _ in 0..ROUNDS {
             is_moving = match &pipe {
-                // What a pipe holds goes first.
+                // The bytes in the pipe go first.
                 Some(pipe) if way.held > 0 || !way.is_urgent => way.splice(from, pipe, to),
                 _ => way.copy(from, &mut pipes.buffer, to),
             }

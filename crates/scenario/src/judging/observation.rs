@@ -23,7 +23,7 @@ impl Observation {
         found.map_or(&Reading::Nothing, |(_, reading)| reading)
     }
 
-    /// What it is but for its seed.
+    /// Settings of the point, without its seed.
     pub(crate) fn point(&self) -> Settings {
         self.settings.iter().filter(|(path, _)| path != SEED).cloned().collect()
     }

@@ -368,7 +368,7 @@ pub fn run<'a>(
 /// version made them. Their runs have no names.
 ///
 /// # Errors
-/// The folder can not be read.
+/// The folder cannot be read.
 pub fn kept_by<'a>(scenario: &'a Scenario, folder: &Path, keys: &[u64]) -> Result<Results<'a>, SweepError> {
     let points = match scenario.sweep() {
         Some(sweep) => Cow::Borrowed(sweep.points()),

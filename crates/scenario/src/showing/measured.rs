@@ -25,7 +25,7 @@ pub const MEASURED_BYTES_MAX: u64 = 32 << 20;
 const NUMBER_MAX: f64 = 1e15;
 /// Largest time that is believed, s: a thousand years after 1970. Milliseconds since 1970 are beyond it from 1971 on.
 const TIME_MAX: f64 = 3.2e10;
-/// Most characters that an error shows of what can not be read.
+/// Most characters that an error shows of a text that cannot be read.
 const SHOWN_MAX: usize = 80;
 
 /// Programs that record flows.

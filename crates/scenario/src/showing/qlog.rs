@@ -160,7 +160,7 @@ struct Sender<'a> {
     config: &'a Config,
 }
 
-/// What a sender has seen.
+/// Observations of a sender.
 struct Flow<'a> {
     schema: Schema,
     sender: Sender<'a>,
@@ -268,7 +268,7 @@ impl Flow<'_> {
         }
         // Probes are copies of segments that stay in flight.
         if packet.kind != Kind::WindowProbe && packet.flags & flag::LOW_PRIORITY == 0 {
-            // What is sent again was taken for lost.
+            // A packet that is sent again was taken for lost.
             let is_again = packet.flags & flag::RETRANSMIT != 0 || packet.kind == Kind::Syn;
             if let (Some(lost), true) = (self.flight.insert(segment, number), is_again) {
                 self.tell(now, Name::Lost, &json!({ "header": header(lost) }));

@@ -138,7 +138,7 @@ impl Means {
     }
 }
 
-/// What each link carried as part of its capacity, and what each group got as part of what all links could carry at most.
+/// Part of its capacity that each link carried, and part of the most that all links could carry that each group got.
 fn parts(outcome: &Outcome) -> Vec<f64> {
     let links = || outcome.links.iter();
     let most = links().filter_map(|link| link.capacity_bps).fold(1.0, f64::max);

@@ -192,7 +192,7 @@ fn a_network_in_the_other_direction_is_the_same() {
         let mut copy = net.clone();
         for link in &mut copy.links {
             let back = link.get("reverse").cloned().unwrap_or(table([]));
-            // What a mirror takes over, written out on both sides.
+            // Keys that a mirror takes over, written out on both sides.
             link.remove("reverse");
             let forward = std::mem::take(&mut link.keys);
             let Value::Table(mut back) = back else { continue };
@@ -326,7 +326,7 @@ fn require_close(one: &FlowOutcome, other: &FlowOutcome, relation: &str, net: &N
     }
 }
 
-/// What is measured, and for how long a run still goes on, changes nothing of what happened.
+/// The measured time and the rest of a run change nothing of the events before.
 #[test]
 fn what_is_measured_changes_no_total() {
     each("warm-ups", |draw, mut net| {

@@ -1,4 +1,4 @@
-//! What is conserved: packets, bytes, and the time for which packets wait.
+//! Conservation of packets, of bytes, and of the time for which packets wait.
 
 use congestlab_scenario::sim::outcome::{Element, LinkOutcome, Outcome};
 
@@ -149,7 +149,7 @@ fn no_window_delivers_more_than_the_link_can_carry() {
             flow.remove("exit");
         }
         net.warmup = draw.below(net.duration);
-        // What is late comes between other packets.
+        // Late packets come between other packets.
         net.links[0].remove("reorder");
         let Some(&Value::Rate(rate)) = net.links[0].get("rate") else { return };
         let got = net.run();

@@ -266,7 +266,7 @@ impl SenderLaw for Sender {
         "shares"
     }
 
-    // What the law needs of the network, and of TCP's machinery; `header_bytes` are those that every data packet has less for
+    // The law's needs of the network and of TCP's machinery; `header_bytes` are those that every data packet has less for
     // its payload. A scenario without such a link is warned of.
     fn needs(_: &SenderSettings) -> Needs {
         let network = Network {
@@ -291,7 +291,7 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, _: &SenderSettings, _: Time, ack: &Ack) {
         self.share = Rate(ack.reply.word.into());
         self.window = self.share.over(ack.srtt) + self.mss + self.mss;
-        // What comes back as it left is no share: no link of the path runs the law, and nothing else bounds the flow.
+        // A wish that comes back as it left is no share: no link of the path runs the law, and nothing else bounds the flow.
         if ack.reply.word == u32::MAX {
             (self.share, self.window) = (Rate(0), self.mss);
         }

@@ -68,7 +68,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// What a path into the series names.
+/// Element that a path into the series names.
 pub(super) struct Target<'a> {
     pub(super) table: &'a str,
     pub(super) name: Name<'a>,
