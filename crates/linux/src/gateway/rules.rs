@@ -87,7 +87,7 @@ impl<'a> Rules<'a> {
     /// Puts the table in the place of the one before, in one step.
     fn load(&self, targets: [Option<Target>; 2]) -> Result<()> {
         fs::write(&self.file, text(&self.name, self.satellite, self.to, targets))
-            .context(|| format!("can not write {}", self.file.display()))?;
+            .context(|| format!("cannot write {}", self.file.display()))?;
         load(&self.file)
     }
 

@@ -76,7 +76,7 @@ pub(super) struct Target<'a> {
     pub(super) metric: &'a str,
 }
 
-/// Whose a metric is.
+/// Link or group that a metric describes.
 #[derive(Clone, Copy)]
 pub(super) enum Name<'a> {
     One(&'a str),
