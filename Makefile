@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build release deb demo test relations setup lint docs bench bench-peers papers bench-linux geo check-bare check-packages check-live check-clean check-python \
+.PHONY: help build release deb demo test relations fuzz-scenarios setup lint docs bench bench-peers papers bench-linux geo check-bare check-packages check-live check-clean check-python \
 	wheel check-wheel sbom page check-page bpf fuzz install clean
 
 help:
@@ -9,6 +9,7 @@ help:
 	@echo 'make deb      the command as a package for Debian and Ubuntu, with man pages, completions and systemd units'
 	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
 	@echo 'make relations  many random scenarios and changed copies whose results are known, in the release build (TIMES=100; a quarter of an hour)'
+	@echo 'make fuzz-scenarios  random scenarios, ordinary and extreme, on both engines with overflow checks (SCENARIOS=10000, SEED=0; half an hour)'
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
 	@echo 'make docs     the book and the documentation of the crates, in target/docs; checks every link'
@@ -54,6 +55,14 @@ TIMES = 100
 
 relations:
 	CONGESTLAB_RELATIONS=$(TIMES) cargo test --release --locked --package congestlab-scenario --test relations
+
+# With the checks of the test build, which a release build leaves out.
+SCENARIOS = 10000
+SEED = 0
+
+fuzz-scenarios:
+	CONGESTLAB_SCENARIOS=$(SCENARIOS) CONGESTLAB_SEED=$(SEED) \
+		cargo test --locked --package congestlab-scenario --test relations -- wild --nocapture
 
 setup:
 	tools/setup

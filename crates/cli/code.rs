@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The sources that decide results. The compiler does not: results are integers and the functions of [`LIBRARIES`].
-const SOURCES: [&str; 4] = ["crates/core/src", "crates/net/src", "crates/sim/src", "crates/scenario/src"];
+const SOURCES: [&str; 5] =
+    ["crates/core/src", "crates/net/src", "crates/sim/src", "crates/text/src", "crates/scenario/src"];
 /// The part of [`SOURCES`] that only draws, compares and explains results. No other part calls it.
 const SHOWING: &str = "crates/scenario/src/showing/";
 /// The libraries that decide results, by name; their versions are in the lock file.

@@ -50,6 +50,7 @@ fuzz_target!(|input: &[u8]| {
         // What goes back is the law's to say.
         law: SenderConfig::Xcp(xcp::SenderConfig::DEFAULT),
         initial_window: 2,
+        window_most: Bytes(u64::MAX),
         awnd: (bits & 1 != 0).then_some(64),
         advertise: Advertise::Always,
         stop: Time::NEVER,
@@ -59,6 +60,7 @@ fuzz_target!(|input: &[u8]| {
         min_rto: Duration(1_000_000_000),
         delayed_ack: bits & 8 != 0,
         ecn: bits & 16 != 0,
+        lie: None,
         ns2: bits & 32 != 0,
         linux: (bits & 0b1010_0100 == 128).then_some(SlowStart::Standard),
         app: if bits & 64 != 0 { App::Transfer(Bytes(u64::from(more) * 777)) } else { App::Endless },

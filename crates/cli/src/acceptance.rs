@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use congestlab_scenario::claims::{Observation, Worst};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::Figure;
-use congestlab_scenario::law::{interoperable_keys, link_law_of, senders};
+use congestlab_scenario::law::{interoperable_keys, law_of, link_law_of, sender_presets, senders};
 use congestlab_scenario::laws::Protocol;
 use congestlab_scenario::laws::settings::{Field, Settings};
 use congestlab_scenario::sweep::see_point;
@@ -26,6 +26,7 @@ use crate::args::AcceptanceArguments;
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_file, write_file};
+use crate::signals;
 use cards::{Case, Section};
 
 /// Traces that cases name.
@@ -174,7 +175,7 @@ fn chosen<'a>(sections: &'a [Section], arguments: &AcceptanceArguments) -> Resul
 /// The law in question first; beside it the others, or itself with each of its parts switched off.
 fn columns(arguments: &AcceptanceArguments, beside: &[String]) -> Result<Vec<Column>, Failure> {
     let known = |name: &str| {
-        let all = senders();
+        let all = [senders(), sender_presets()].concat();
         all.iter().find(|other| **other == name).copied().ok_or_else(|| {
             Failure::Input(Message::new(format!("there is no law `{name}`"), choices(name, all)))
         })
@@ -213,10 +214,10 @@ pub(crate) fn parts(law: &str) -> Vec<&'static str> {
             parts.push(key);
         }
     };
-    if let Some(mut link) = Protocol::of(law).and_then(|protocol| protocol.link.clone()) {
+    if let Some(mut link) = Protocol::of(law_of(law, true)).and_then(|protocol| protocol.link.clone()) {
         link.each(&mut take);
     }
-    if let Some(mut sender) = Protocol::of(law).and_then(|protocol| protocol.sender.clone()) {
+    if let Some(mut sender) = Protocol::of(law_of(law, false)).and_then(|protocol| protocol.sender.clone()) {
         sender.each(&mut take);
     }
     parts
@@ -224,6 +225,7 @@ pub(crate) fn parts(law: &str) -> Vec<&'static str> {
 
 /// Names of the settings of a law, on a link or of a flow, and of XCP-i's beside them.
 pub(crate) fn keys(law: &str, is_link: bool) -> Vec<&'static str> {
+    let law = law_of(law, is_link);
     let mut keys = interoperable_keys(law, is_link).to_vec();
     let Some(protocol) = Protocol::of(law) else { return keys };
     let mut take = |key: &'static str, _: &'static str, _: Field<'_>| keys.push(key);
@@ -256,6 +258,11 @@ fn settings(
             sets.extend(discipline(case, path, column, disciplines));
             continue;
         };
+        // An interoperable link's port is XCP-i's, so no medium can have it.
+        let medium = format!("{}.medium", path.trim_end_matches(".law"));
+        if is_link && law_of(law, true) != law && case.value(&medium).is_some() {
+            return Err(Missing { law, is_of_links: true, key: "medium".into() });
+        }
         let known = keys(law, is_link);
         if let Some(key) = told.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(Missing { law, is_of_links: false, key: key.clone() });
@@ -388,7 +395,7 @@ fn run(jobs: &[Job<'_>], threads: usize, screen: &Screen) -> Result<Vec<Vec<Obse
         .enumerate()
         .flat_map(|(job, of)| (0..of.points()).map(move |point| (job, point)))
         .collect();
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let seen: Mutex<Vec<(usize, usize, Observation)>> = Mutex::default();
     let failed: Mutex<Option<Failure>> = Mutex::default();
@@ -467,18 +474,31 @@ mod tests {
             .iter()
             .map(|section| Chosen { section, cases: section.cases.iter().collect() })
             .collect();
-        let columns: Vec<Column> =
-            senders().into_iter().map(|law| Column { label: law.into(), law, off: None }).collect();
+        let columns: Vec<Column> = [senders(), sender_presets()]
+            .concat()
+            .into_iter()
+            .map(|law| Column { label: law.into(), law, off: None })
+            .collect();
         let jobs = jobs(&columns, &sections, &cards.disciplines, None);
         let jobs = jobs.unwrap_or_else(|failure| panic!("{failure:?}"));
         let asking: BTreeSet<&str> =
             jobs.iter().filter(|job| job.scenario.is_err()).map(|job| job.case.name.as_str()).collect();
-        // Headers that lie, capacities that are told, a queue beside XCP's, and XCP-i's edges.
-        let some = ["hostile-headers", "liars", "capacity", "beside-tcp-classes", "shared-clouds"];
+        // Headers that lie, capacities that are told, a queue beside XCP's, XCP-i's edges; and a medium, for presets alone.
+        let some = [
+            "hostile-headers",
+            "liars",
+            "capacity",
+            "beside-tcp-classes",
+            "shared-clouds",
+            "lossy-cloud",
+            "half-duplex",
+        ];
         assert_eq!(asking, BTreeSet::from(some));
         for job in jobs.iter().filter(|job| job.case.own.iter().all(|own| job.case.settings(own).is_empty()))
         {
-            assert!(job.scenario.is_ok(), "{}", job.case.name);
+            let is_of_preset =
+                job.scenario.as_ref().is_err_and(|missing| sender_presets().contains(&missing.law));
+            assert!(job.scenario.is_ok() || is_of_preset, "{}", job.case.name);
         }
     }
 

@@ -10,11 +10,15 @@ use congestlab_scenario::measured::Place;
 use congestlab_scenario::sweep::Shard;
 use congestlab_scenario::units::Time;
 
-use crate::linux;
+mod scenario;
 
-/// Number, commit and schema: what a result depends on.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
-/// `VERSION` for people.
+use scenario::assignment;
+pub(crate) use scenario::{Changes, ScenarioArguments};
+
+use crate::linux;
+use crate::screen::Screen;
+
+/// The version for people.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
         "{} (commit {}, code {}, results schema 1; kernel law: {})",
@@ -94,6 +98,15 @@ pub(crate) struct Common {
     pub(crate) no_color: bool,
 }
 
+impl Common {
+    /// Returns the form of output that these options ask for.
+    pub(crate) fn screen(&self) -> Screen {
+        let mut screen = Screen::new(self.json, self.quiet, self.verbose > 0);
+        screen.color &= !self.no_color;
+        screen
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Simulate a scenario and print its results
@@ -159,27 +172,6 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         out: Option<PathBuf>,
     },
-}
-
-/// The scenario that a command reads, with changes.
-#[derive(Debug, Args)]
-pub(crate) struct ScenarioArguments {
-    /// Scenario file in TOML, such as scenarios/first.toml
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) changes: Changes,
-}
-
-/// Changes of the command line to a scenario.
-#[derive(Debug, Args)]
-pub(crate) struct Changes {
-    /// Change a value of the file; may be repeated: --set links.bottleneck.rate="1 Gbit/s"
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
-    pub(crate) set: Vec<(String, String)>,
-    /// Seed of every random stream, a whole number [default: the file's, or 1]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -497,7 +489,7 @@ pub(crate) struct ReportArguments {
     /// Folder of a run or a sweep that --out wrote
     #[arg(value_name = "RUN|SWEEP", value_hint = ValueHint::DirPath)]
     pub(crate) run: PathBuf,
-    /// File for the report [default: report.html in that folder]
+    /// File for the report, - for stdout [default: report.html in that folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// Folder for every chart as SVG and PNG as well
@@ -709,22 +701,6 @@ fn share(text: &str) -> Result<f64, String> {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("expected a number from 0 to 1".into()),
     }
-}
-
-/// `path=value`; keys in quotes may hold `=`.
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match (quote, c) {
-            (None, '=') if at > 0 => {
-                return Ok((text[..at].trim().to_owned(), text[at + 1..].trim().to_owned()));
-            }
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), _) if open == c => quote = None,
-            _ => {}
-        }
-    }
-    Err("expected PATH=VALUE, such as links.bottleneck.rate=\"1 Gbit/s\"".into())
 }
 
 /// `path=a,b,c`; what is in quotes or brackets is one value.

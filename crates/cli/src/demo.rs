@@ -25,13 +25,16 @@ use congestlab_scenario::{Measure, Scenario, store};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::{DemoArguments, VERSION};
+use crate::args::DemoArguments;
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock, Watch};
+use crate::machine::Clock;
 use crate::output::{Screen, print, require_folder};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::run::seed_line;
+use crate::signals;
 use crate::table::{Cell, NOTHING, Table, count, rate};
+use crate::version::VERSION;
+use crate::watch::{self, Watch};
 
 const SCENARIO: &str = include_str!("../data/demo.toml");
 /// Steps of a rate that the subtitle names one by one.
@@ -215,14 +218,14 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
         let help = "shorten the lists of [sweep], or run `congestlab sweep FILE` and draw its folder with `congestlab plot`";
         return Err(Failure::Input(Message::new(text, help)));
     }
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let clock = Clock::start();
     let mut runs = Vec::new();
     for point in points {
         screen.detail(&format!("running {}", point.label));
         runs.push(run(&scenario, point, &arguments.out, &stop)?);
     }
-    machine::unwatch(&stop)?;
+    signals::unwatch(&stop)?;
     let figure = draw(&text, &runs);
     let (title, subtitle) = figure.heading.clone().unwrap_or_default();
     let svg = figure.to_svg();
@@ -290,7 +293,7 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
     let label = if label.is_empty() { scenario.name().to_owned() } else { label.join(", ") };
     let scenario = scenario.point(point).map_err(Failure::Scenario)?;
     let measure = Measure { series: true, events: true };
-    machine::require_memory(&scenario, &measure)?;
+    watch::require_memory(&scenario, &measure)?;
     let model = scenario.model(&measure);
     let clock = Clock::start();
     let mut watch = Watch::alone(scenario.name(), scenario.estimate(&measure), stop);

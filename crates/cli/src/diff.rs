@@ -6,19 +6,20 @@ use congestlab_scenario::diff::{self, Differences, Parting};
 use congestlab_scenario::store;
 use serde_json::Value;
 
-use crate::args::{DiffArguments, VERSION};
+use crate::args::DiffArguments;
 use crate::failure::{Failure, Message};
 use crate::folder;
-use crate::machine;
 use crate::output::{Screen, print};
+use crate::signals;
 use crate::table::{NOTHING, Table};
+use crate::version::VERSION;
 
 /// Metrics that are shown without --all.
 const METRICS_SHOWN_MAX: usize = 20;
 
 pub(crate) fn diff(arguments: &DiffArguments, screen: &Screen) -> Result<(), Failure> {
     let runs = [folder::open_run(&arguments.one, screen)?, folder::open_run(&arguments.other, screen)?];
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let differences = diff::diff([&runs[0], &runs[1]], arguments.tolerance, VERSION, &stop)
         .map_err(Failure::folder)?
         .ok_or_else(|| Failure::Interrupted("interrupted before the runs parted".into()))?;

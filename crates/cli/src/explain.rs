@@ -6,10 +6,12 @@ use congestlab_scenario::explain::{self, ExplainError, Flow, Refused};
 use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::{Measure, Scenario, store};
 
-use crate::args::{ExplainArguments, VERSION};
+use crate::args::ExplainArguments;
 use crate::failure::{Failure, Message};
-use crate::machine;
 use crate::output::{Screen, gauge, print};
+use crate::signals;
+use crate::version::VERSION;
+use crate::watch;
 
 pub(crate) fn explain(arguments: &ExplainArguments, screen: &Screen) -> Result<(), Failure> {
     let (scenario, folder) = open(&arguments.run)?;
@@ -18,8 +20,8 @@ pub(crate) fn explain(arguments: &ExplainArguments, screen: &Screen) -> Result<(
         crate::warn(&scenario.ignored(), screen);
     }
     let flow = Flow::parse(&scenario, &arguments.flow).map_err(refused)?;
-    machine::require_memory(&scenario, &Measure::default())?;
-    let stop = machine::stop_flag()?;
+    watch::require_memory(&scenario, &Measure::default())?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let mut progress = screen.progress();
     let at = arguments.at;
     let explanation = explain::explain(

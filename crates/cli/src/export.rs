@@ -5,10 +5,13 @@ use congestlab_scenario::qlog::{self, Schema};
 use congestlab_scenario::{Measure, export as formats, store};
 use serde_json::json;
 
-use crate::args::{ExportArguments, ExportFormat, QlogSchema, VERSION};
+use crate::args::{ExportArguments, ExportFormat, QlogSchema};
 use crate::failure::{Failure, Message};
+use crate::folder;
 use crate::output::{Screen, print, require_file, write_file};
-use crate::{folder, machine};
+use crate::signals;
+use crate::version::VERSION;
+use crate::watch;
 
 pub(crate) fn export(arguments: &ExportArguments, screen: &Screen) -> Result<(), Failure> {
     if let Some(path) = &arguments.out {
@@ -36,13 +39,13 @@ fn of_flows(run: &RunFolder, schema: Option<QlogSchema>, screen: &Screen) -> Res
         Some(QlogSchema::Draft14) => Schema::Draft14,
     };
     if qlog::has_packets(run, VERSION) {
-        machine::require_memory(run.scenario(), &Measure::default())?;
+        watch::require_memory(run.scenario(), &Measure::default())?;
     } else {
         let kind = if run.is_live() { "the packets were real" } else { "another version made the run" };
         screen
             .note(&format!("no packet is in the traces, because {kind}: they have what the folder recorded"));
     }
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let text = qlog::qlog(run, schema, VERSION, &stop).map_err(Failure::folder)?;
     text.ok_or_else(|| Failure::Interrupted("interrupted before all packets were seen".into()))
 }

@@ -9,8 +9,7 @@ use congestlab_scenario::{Diagnostics, printable};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
 
-use crate::machine;
-use crate::output::{Screen, say, say_coloured};
+use crate::screen::{Screen, say, say_coloured};
 
 /// Every way to fail.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ impl Failure {
     /// The folder of a run that can not be used.
     pub(crate) fn folder(error: FolderError) -> Self {
         let help = match error {
-            FolderError::NoFolder(_) | FolderError::NotARun(_) => {
+            FolderError::NoFolder(_) | FolderError::File(_) | FolderError::NotARun(_) => {
                 "give a folder that `congestlab run FILE --out DIR` made"
             }
             FolderError::Unreadable { .. } => "",
@@ -77,18 +76,6 @@ impl Failure {
             PaperError::NoAbout(_) | PaperError::Wrong { .. } => String::new(),
         };
         Self::Input(Message::new(text, help))
-    }
-
-    /// Returns the failure that it is if a run was stopped because its estimate was wrong, which stops like an interrupted one.
-    pub(crate) fn or_exceeded(self) -> Self {
-        match (self, machine::excess()) {
-            (Self::Interrupted(_), Some(text)) => {
-                let help = "`congestlab check` warns of a law without the network that it needs; if it does not, the estimate \
-                            is wrong: please report the scenario";
-                Self::Exceeded(Message::new(text, help))
-            }
-            (other, _) => other,
-        }
     }
 
     /// docs/design/contract.md 5.

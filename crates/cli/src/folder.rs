@@ -6,9 +6,9 @@ use std::path::Path;
 use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::table::Table;
 
-use crate::args::VERSION;
 use crate::failure::{self, Failure, Message};
 use crate::output::Screen;
+use crate::version::VERSION;
 
 /// Opens the folder of a run, and warns if another version made the run.
 pub(crate) fn open_run(path: &Path, screen: &Screen) -> Result<RunFolder, Failure> {

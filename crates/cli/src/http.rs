@@ -1,16 +1,21 @@
 //! A small server of HTTP/1, for numbers to Prometheus ([`crate::linux`]) and for the page of `congestlab serve`.
 //!
 //! Whoever asks may be hostile: a request is a head of at most 8 KiB without a body and takes at most 5 s, so does its
-//! answer, 16 are served at once and others refused. There is no keep-alive. It refuses what is not GET or HEAD.
+//! answer, and 16 are served at once: one more ends the oldest whose request has not come whole, so silent ones keep nobody
+//! out, and is refused if all have. There is no keep-alive. It refuses what is not GET or HEAD.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
+#[cfg(feature = "linux")]
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+#[cfg(feature = "linux")]
+use crate::machine;
 use crate::machine::Clock;
 
 const REQUEST_MAX: usize = 8192;
@@ -46,6 +51,21 @@ impl Request {
             self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let first = found.next();
         if found.next().is_some() { Err(()) } else { Ok(first) }
+    }
+
+    /// Returns true if it asks for a host that is a number, or by the name that this machine calls itself: a page of a
+    /// browser elsewhere can have a name of its own lead here, and then read the answer (DNS rebinding).
+    #[cfg(feature = "linux")]
+    pub(crate) fn is_for_this_machine(&self) -> bool {
+        let Ok(Some(host)) = self.header("host") else { return self.header("host") == Ok(None) };
+        if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
+            return true;
+        }
+        let (name, port) = host.rsplit_once(':').unwrap_or((host, "0"));
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        bare.is_some_and(|host| host.parse::<Ipv6Addr>().is_ok())
+            || (port.parse::<u16>().is_ok()
+                && ["localhost", &machine::host()].iter().any(|own| name.eq_ignore_ascii_case(own)))
     }
 
     /// Returns the values of the query by their names, with `%41` and the like decoded; `None` if something in it is no text.
@@ -91,18 +111,20 @@ pub(crate) struct Answer {
     /// Further headers, without line breaks.
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// Dropped once the answer is sent, or given up.
+    pub(crate) until_sent: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Answer {
     /// Returns what was asked for.
     pub(crate) fn of(kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        Self { code: 200, kind, headers: Vec::new(), body: body.into() }
+        Self { code: 200, kind, headers: Vec::new(), body: body.into(), until_sent: None }
     }
 
     /// Returns a refusal in a line of text.
     pub(crate) fn refusal(code: u16, text: impl Into<String>) -> Self {
         let body = format!("{}\n", text.into()).into_bytes();
-        Self { code, kind: "text/plain; charset=utf-8", headers: Vec::new(), body }
+        Self { code, kind: "text/plain; charset=utf-8", headers: Vec::new(), body, until_sent: None }
     }
 
     fn bytes(&self, has_body: bool) -> Vec<u8> {
@@ -145,15 +167,14 @@ pub(crate) fn accept(
     name: &'static str,
     answer: Arc<impl Fn(&Request) -> Answer + Send + Sync + 'static>,
 ) {
-    let (served, mut refused) = (Arc::new(AtomicUsize::new(0)), VecDeque::new());
+    let (served, mut refused) = (Arc::new(Mutex::new(Served::default())), VecDeque::new());
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // Out of files, for example: others may give some back.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if served.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
-            served.fetch_sub(1, Ordering::Relaxed);
+        let Some(one) = One::take(&served, &stream) else {
             // It fits into the socket's memory, or is lost: nobody waits for that. Closed at once, with its request unread, the
             // connection would be reset, and the answer lost.
             let told = stream
@@ -167,12 +188,11 @@ pub(crate) fn accept(
                 refused.pop_front();
             }
             continue;
-        }
+        };
         refused.clear();
-        let (answer, counted) = (answer.clone(), Counted(served.clone()));
+        let answer = answer.clone();
         let spawned = thread::Builder::new().name(name.into()).spawn(move || {
-            let _counted = counted;
-            let _ = serve_one(&stream, &*answer);
+            let _ = serve_one(&stream, &one, &*answer);
         });
         drop(spawned);
     }
@@ -182,17 +202,64 @@ fn too_many() -> Answer {
     Answer::refusal(503, "too many requests at once")
 }
 
-/// One of those that are served, until it is dropped.
-struct Counted(Arc<AtomicUsize>);
+/// Connections that are served: the oldest first.
+#[derive(Default)]
+struct Served {
+    begun: u64,
+    all: VecDeque<Connection>,
+}
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+struct Connection {
+    number: u64,
+    /// Until the request has come whole: what ends it.
+    waits: Option<TcpStream>,
+}
+
+/// One of those that are served, until it is dropped.
+struct One {
+    served: Arc<Mutex<Served>>,
+    number: u64,
+}
+
+impl One {
+    /// `None`: there are as many as may be, and all of them are at work.
+    fn take(served: &Arc<Mutex<Served>>, stream: &TcpStream) -> Option<Self> {
+        let mut all = lock(served);
+        if all.all.len() >= AT_ONCE {
+            let oldest = all.all.iter().position(|connection| connection.waits.is_some())?;
+            if let Some(stream) = all.all.remove(oldest).and_then(|connection| connection.waits) {
+                // Its thread reads that nothing more comes, and ends.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        let number = all.begun;
+        all.begun += 1;
+        all.all.push_back(Connection { number, waits: stream.try_clone().ok() });
+        Some(Self { served: served.clone(), number })
+    }
+
+    /// The request has come whole.
+    fn works(&self) {
+        let mut served = lock(&self.served);
+        let own = served.all.iter_mut().find(|connection| connection.number == self.number);
+        own.into_iter().for_each(|connection| connection.waits = None);
     }
 }
 
-fn serve_one(stream: &TcpStream, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
-    let (answer, has_body) = match request(stream)? {
+impl Drop for One {
+    fn drop(&mut self) {
+        lock(&self.served).all.retain(|connection| connection.number != self.number);
+    }
+}
+
+fn lock(served: &Mutex<Served>) -> MutexGuard<'_, Served> {
+    served.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve_one(stream: &TcpStream, one: &One, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
+    let request = request(stream)?;
+    one.works();
+    let (answer, has_body) = match request {
         Ok(request) => (answer(&request), !request.is_head),
         Err(refusal) => (refusal, true),
     };
@@ -305,6 +372,28 @@ mod tests {
         for wrong in ["/x?a=%", "/x?a=%2", "/x?a=%+1", "/x?a=%ff", "/x?a=%zz", "/x?%é=1"] {
             assert_eq!(of(wrong), None, "{wrong}");
         }
+    }
+
+    #[cfg(feature = "linux")]
+    #[test]
+    fn a_host_with_a_name_is_another() {
+        let is_here =
+            |head: &str| judge(format!("GET / HTTP/1.1\r\n{head}\r\n").as_bytes()).expect("a request");
+        for host in ["127.0.0.1:9", "10.1.2.3", "[::1]:9", "[fe80::1]", "localhost", "LOCALHOST:9"] {
+            assert!(is_here(&format!("Host: {host}\r\n")).is_for_this_machine(), "{host}");
+        }
+        assert!(is_here("").is_for_this_machine(), "HTTP/1.0 has none");
+        for host in [
+            "evil.example",
+            "evil.example:9",
+            "localhost.evil.example",
+            "127.0.0.1.evil:9",
+            "",
+            "localhost:x",
+        ] {
+            assert!(!is_here(&format!("Host: {host}\r\n")).is_for_this_machine(), "{host}");
+        }
+        assert!(!is_here("Host: localhost\r\nHost: evil.example\r\n").is_for_this_machine());
     }
 
     #[test]

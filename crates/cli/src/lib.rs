@@ -40,11 +40,15 @@ mod picture;
 mod plot;
 mod report;
 mod run;
+mod screen;
 mod search;
 mod serve;
+mod signals;
 mod sweep;
 mod table;
 mod trial;
+mod version;
+mod watch;
 mod wireshark;
 
 use std::path::Path;
@@ -54,7 +58,7 @@ use clap::{CommandFactory, Parser};
 use congestlab_scenario::diagnostic::Diagnostic;
 use congestlab_scenario::seeds::SEED;
 use congestlab_scenario::{Diagnostics, Measure, Scenario, memory, schema, store};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use args::{
     Arguments, BuildCommand, Changes, CheckArguments, CheckCommand, Command, NewCommand, ScenarioArguments,
@@ -75,12 +79,12 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let screen = Screen::new(&arguments.common);
+    let screen = arguments.common.screen();
     listen_to_panics(screen.clone());
     match execute(&arguments.command, &screen) {
         Ok(code) => code,
         Err(failure) => {
-            let failure = failure.or_exceeded();
+            let failure = watch::or_exceeded(failure);
             failure.tell(&screen);
             ExitCode::from(failure.exit_code())
         }
@@ -115,7 +119,7 @@ fn listen_to_panics(screen: Screen) {
 fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
     // What is on real packets passes signals on, or asks for the flag.
     if !matches!(command, Command::Linux(_)) {
-        machine::listen()?;
+        signals::listen()?;
     }
     match command {
         Command::Linux(command) => return linux::execute(command, screen),
@@ -218,6 +222,10 @@ fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> R
     warn(&of_sweep, screen);
     let points = scenario.sweep().map_or(0, |sweep| sweep.points().len());
     let estimate = scenario.estimate(&Measure::default());
+    // As `run` estimates it with these options.
+    let with = |series, events| scenario.estimate(&Measure { series, events }).bytes;
+    let with =
+        [("--series", with(true, false)), ("--events", with(false, true)), ("--out", with(true, true))];
     if screen.json {
         let normalised = is_printed.then(|| scenario.normalised());
         let warnings = scenario.warnings().iter().chain(of_sweep.iter());
@@ -227,6 +235,7 @@ fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> R
             "points": points.max(1),
             "claims": scenario.claims().len(),
             "memory_bytes": estimate.bytes,
+            "memory_bytes_with": with.iter().map(|&(option, bytes)| (option.into(), bytes.into())).collect::<Map<_, _>>(),
             "packet_hops": estimate.hops,
             "normalised": normalised,
         })));
@@ -241,6 +250,11 @@ fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> R
         n => format!(", {n} claims"),
     };
     let file = file.display();
+    // Only where it matters.
+    let more = with.iter().filter(|&&(_, bytes)| bytes > estimate.bytes.saturating_mul(2));
+    let more: Vec<_> =
+        more.map(|&(option, bytes)| format!("{} with {option}", memory::text(bytes))).collect();
+    let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
     let (memory, hops) = (memory::text(estimate.bytes), table::count(estimate.hops as f64));
-    print(&format!("{file}: valid{sweep}{claims}, up to {memory} of memory and {hops} packet-hops\n"))
+    print(&format!("{file}: valid{sweep}{claims}, up to {memory} of memory{more} and {hops} packet-hops\n"))
 }

@@ -9,57 +9,19 @@ mod system;
 mod system;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use congestlab_scenario::memory::Estimate;
 use congestlab_scenario::result::Meta;
-use congestlab_scenario::{Measure, Scenario, sim};
 
-use crate::args::VERSION;
-use crate::failure::{Failure, Message};
+use crate::version::VERSION;
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP raise. One of them that finds it raised ends the process at once,
-/// with the status of an interruption; nothing half-written has a name then.
-static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-/// Somebody looks at it.
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-
-/// Begins to listen for signals. Until somebody asks for the flag the first one ends the process.
-///
-/// A file that grows beyond what the shell allows is an error of the file from then on, and no signal.
-pub(crate) fn listen() -> Result<(), Failure> {
-    if STOP.get().is_some() {
-        return Ok(());
-    }
-    let stop = STOP.get_or_init(|| Arc::new(AtomicBool::new(true)));
-    system::listen(stop)
-        .map_err(|error| Failure::Run(Message::new(format!("can not listen for signals: {error}"), "")))
-}
-
-/// A flag that Ctrl-C, SIGTERM and SIGHUP raise; the second of them ends the process at once.
-pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    listen()?;
-    let stop = STOP.get_or_init(Arc::default);
-    if !IS_WATCHED.swap(true, Ordering::Relaxed) {
-        stop.store(false, Ordering::Relaxed);
-    }
-    Ok(stop.clone())
-}
-
-/// Ends the watch for what can not be given up in the middle: the next signal ends the process, with nothing half-written
-/// under its name. [`stop_flag`] begins it again.
-///
-/// # Errors
-/// A signal came before.
-pub(crate) fn unwatch(stop: &AtomicBool) -> Result<(), Failure> {
-    IS_WATCHED.store(false, Ordering::Relaxed);
-    match stop.swap(true, Ordering::Relaxed) {
-        true => Err(Failure::Interrupted("interrupted before the results were written".into())),
-        false => Ok(()),
-    }
+/// Has signals raise a flag: Ctrl-C, SIGTERM and SIGHUP. One of them that finds it raised ends the process.
+pub(crate) fn listen(flag: &Arc<AtomicBool>) -> std::io::Result<()> {
+    system::listen(flag)
 }
 
 /// Cores that this process may use.
@@ -136,76 +98,78 @@ pub(crate) fn memory_available() -> Option<u64> {
         let kilobytes = line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?;
         kilobytes.trim().parse::<u64>().ok()?.checked_mul(1024)
     })?;
-    let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let group = number("/sys/fs/cgroup/memory.max")
-        .map(|limit| limit.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
+    let of_group = fs::read_to_string("/proc/self/cgroup").ok();
+    let group = of_group.and_then(|groups| group_memory(Path::new("/sys/fs/cgroup"), &groups));
     Some([Some(machine), group, system::address_space()].into_iter().flatten().min().unwrap_or(machine))
 }
 
-/// Reason for which a run was stopped before its end, if its estimate was wrong.
-static EXCESS: OnceLock<String> = OnceLock::new();
-
-/// Returns why a run was stopped that took several times what was estimated.
-pub(crate) fn excess() -> Option<&'static str> {
-    EXCESS.get().map(String::as_str)
-}
-
-/// Packets between two looks at the memory of the process.
-const PACKETS_BETWEEN: u64 = 1 << 20;
-
-/// A watch over a run, which stops one that takes several times what was estimated.
-#[derive(Debug)]
-pub(crate) struct Watch<'a> {
-    name: &'a str,
-    estimate: Estimate,
-    stop: &'a AtomicBool,
-    /// Memory of the process when the run began; `None`: it is not looked at.
-    before: Option<u64>,
-    looked: u64,
-}
-
-impl<'a> Watch<'a> {
-    /// Watches the work and the memory of a run that has the process for itself.
-    pub(crate) fn alone(name: &'a str, estimate: Estimate, stop: &'a AtomicBool) -> Self {
-        Self { before: resident(), ..Self::beside(name, estimate, stop) }
-    }
-
-    /// Watches the work of a run that others run beside.
-    pub(crate) fn beside(name: &'a str, estimate: Estimate, stop: &'a AtomicBool) -> Self {
-        Self { name, estimate, stop, before: None, looked: 0 }
-    }
-
-    /// Returns the flag that ends the run.
-    pub(crate) fn stop(&self) -> &'a AtomicBool {
-        self.stop
-    }
-
-    /// Raises the flag if what the run has taken is several times the estimate.
-    pub(crate) fn see(&mut self, come: sim::Progress) {
-        let is_due = come.packets >= self.looked + PACKETS_BETWEEN;
-        let mut taken = None;
-        if is_due {
-            self.looked = come.packets;
-            taken = self.before.and_then(|before| Some(resident()?.saturating_sub(before)));
-        }
-        if let Some(excess) = self.estimate.exceeded(come.packets, taken) {
-            let at = come.at as f64 / 1e12;
-            let text = format!("{}: stopped at {at:.3} s of simulated time: {excess}", self.name);
-            EXCESS.get_or_init(|| text);
-            self.stop.store(true, Ordering::Relaxed);
+/// Bytes that the control groups of a process leave: of its own group and of all around it the least. `groups` is the text of
+/// `/proc/self/cgroup`, `root` the place where control groups are mounted; `None`: no group has a limit.
+fn group_memory(root: &Path, groups: &str) -> Option<u64> {
+    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let mut least = None;
+    for line in groups.lines() {
+        // Version 2 has an empty list of controllers; version 1 has a tree for memory.
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (root, limit, used) = match controllers {
+            "" => (root.to_owned(), "memory.max", "memory.current"),
+            list if list.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+            }
+            _ => continue,
+        };
+        // A container may see the path from outside, and has its group at the root.
+        let own = root.join(path.trim_start_matches('/'));
+        for folder in own.ancestors().take_while(|folder| folder.starts_with(&root)) {
+            let Some(limit) = number(folder.join(limit)) else { continue };
+            // Pages of files are given up when the memory is needed.
+            let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+            let files = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse().ok());
+            let used = number(folder.join(used)).unwrap_or(0).saturating_sub(files.unwrap_or(0));
+            let left = limit.saturating_sub(used);
+            least = Some(least.map_or(left, |least: u64| least.min(left)));
         }
     }
+    least
 }
 
 /// Bytes of memory that the process holds; `None` if the machine does not say.
-fn resident() -> Option<u64> {
+pub(crate) fn resident() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix("kB")?;
     kilobytes.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Refuses what would not fit.
-pub(crate) fn require_memory(scenario: &Scenario, measure: &Measure) -> Result<(), Failure> {
-    let available = memory_available().unwrap_or(u64::MAX);
-    scenario.require_memory(measure, available).map_err(Failure::Memory)
+/// Returns the name that the machine calls itself.
+#[cfg(feature = "linux")]
+pub(crate) fn host() -> String {
+    system::host()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least of the group of the process and of all around it, in both versions.
+    #[test]
+    fn control_groups_bound_the_memory() {
+        let root = std::env::temp_dir().join(format!("congestlab-groups-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a place for temporary files");
+            fs::write(path, text).expect("a place for temporary files");
+        };
+        write("a/memory.max", "1000000\n");
+        write("a/memory.current", "400000\n");
+        write("a/memory.stat", "anon 100000\ninactive_file 300000\n");
+        write("a/b/memory.max", "max\n");
+        write("memory/c/memory.limit_in_bytes", "5000\n");
+        let left = |groups: &str| group_memory(&root, groups);
+        assert_eq!(left("0::/a/b\n"), Some(900_000), "the limit is of the group around");
+        assert_eq!(left("0::/\n"), None);
+        assert_eq!(left("4:cpu,memory:/c\n0::/a\n"), Some(5000));
+        assert_eq!(left("not a group\n"), None);
+        fs::remove_dir_all(&root).expect("ours");
+    }
 }

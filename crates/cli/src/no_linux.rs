@@ -97,7 +97,7 @@ mod tests {
         ] {
             let line = Line::try_parse_from(["congestlab"].into_iter().chain(words.split(' ')));
             let line = line.expect(words);
-            let failure = execute(&line.command, &Screen::new(&line.common)).expect_err(words);
+            let failure = execute(&line.command, &line.common.screen()).expect_err(words);
             assert_eq!(failure.exit_code(), 4, "{words}");
             let Failure::Missing(message) = failure else { panic!("{words}: {failure:?}") };
             let name = words.split(' ').next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Output of commands: data to stdout, progress and words to stderr; nothing panics when they are closed.
+//! Output of commands: data to stdout, files, and the progress of many runs; nothing panics when an output is closed.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,67 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use congestlab_scenario::disk;
 use congestlab_scenario::{printable, store, sweep};
 
-use crate::args::Common;
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock};
-
-/// How to talk to whoever called.
-#[derive(Clone, Debug)]
-pub(crate) struct Screen {
-    pub(crate) json: bool,
-    pub(crate) quiet: bool,
-    pub(crate) verbose: bool,
-    pub(crate) color: bool,
-    /// stderr is one.
-    pub(crate) is_terminal: bool,
-    /// Columns.
-    pub(crate) width: usize,
-}
-
-impl Screen {
-    pub(crate) fn new(common: &Common) -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        let no_color = common.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let columns = machine::columns();
-        Self {
-            json: common.json,
-            quiet: common.quiet,
-            verbose: common.verbose > 0,
-            color: is_terminal && !no_color,
-            is_terminal,
-            width: if columns == 0 { 80 } else { columns.into() },
-        }
-    }
-
-    /// Says a line unless the caller wants silence.
-    pub(crate) fn note(&self, text: &str) {
-        if !self.quiet {
-            say(text);
-        }
-    }
-
-    /// Says a line to a caller who wants to know more.
-    pub(crate) fn detail(&self, text: &str) {
-        if self.verbose {
-            say(text);
-        }
-    }
-
-    /// A progress line on a terminal, nothing elsewhere.
-    pub(crate) fn progress(&self) -> Progress {
-        Progress { enabled: self.is_terminal && !self.quiet, clock: Clock::start(), next: FIRST, shown: 0 }
-    }
-}
-
-/// A line on stderr. A closed stderr is no reason to stop.
-pub(crate) fn say(text: &str) {
-    say_coloured(&printable::lines(text));
-}
-
-/// The same of a text that has colours, and nothing else that a terminal would obey.
-pub(crate) fn say_coloured(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
+pub(crate) use crate::screen::{Progress, Screen, say};
 
 /// Data on stdout, whole.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -175,47 +116,6 @@ pub(crate) fn write_file(
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Failure::write(path, &error),
     })
-}
-
-/// Seconds until a progress line is worth showing, and between two of them.
-const FIRST: f64 = 0.4;
-const STEP: f64 = 0.1;
-
-/// A line that overwrites itself.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    enabled: bool,
-    clock: Clock,
-    next: f64,
-    /// Characters on the screen.
-    shown: usize,
-}
-
-impl Progress {
-    /// Shows the line if it is time to.
-    pub(crate) fn tell(&mut self, line: impl FnOnce(f64) -> String) {
-        if !self.enabled {
-            return;
-        }
-        let elapsed = self.clock.wall();
-        if elapsed < self.next {
-            return;
-        }
-        self.next = elapsed + STEP;
-        let line = line(elapsed);
-        let line = printable::line(&line, printable::CELL);
-        let count = line.chars().count();
-        let _ = write!(io::stderr(), "\r{line}{}", " ".repeat(self.shown.saturating_sub(count)));
-        self.shown = count;
-    }
-
-    /// Takes it away.
-    pub(crate) fn clear(&mut self) {
-        if self.shown > 0 {
-            let _ = write!(io::stderr(), "\r{}\r", " ".repeat(self.shown));
-            self.shown = 0;
-        }
-    }
 }
 
 /// A progress line over the runs of many sweeps, which several threads tell of.

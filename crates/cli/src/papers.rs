@@ -29,6 +29,7 @@ use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::ns2;
 use crate::output::{Runs, Screen, print, require_folder};
+use crate::signals;
 use crate::table::Table;
 
 mod codes;
@@ -256,7 +257,7 @@ fn simulate(
     screen: &Screen,
 ) -> Result<Vec<Ran>, Failure> {
     require_folder(folder)?;
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     for (_, scenario) in &figures {
         crate::warn(&scenario.check_sweep().map_err(Failure::Scenario)?, screen);
     }
@@ -282,7 +283,7 @@ fn simulate(
         ran.push(Ran { name, scenario, points, answers, peer: Vec::new() });
     }
     drop(runs);
-    machine::unwatch(&stop)?;
+    signals::unwatch(&stop)?;
     screen.note(&format!("{all} runs in {:.1} s", clock.wall()));
     Ok(ran)
 }

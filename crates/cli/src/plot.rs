@@ -17,7 +17,7 @@ use crate::failure::{Failure, Message};
 use crate::folder;
 use crate::output::{Screen, print, require_file, write_file};
 use crate::picture::{Figure, Size};
-use crate::report::SWEEP;
+use crate::sweep::page::SWEEP;
 
 /// A column of a page, where nothing else is said.
 const WIDTH_IN: f64 = 3.3;

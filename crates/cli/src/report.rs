@@ -22,11 +22,10 @@ use crate::folder;
 use crate::output::{Screen, print, require_file, require_folder, write_file};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::sweep;
+use crate::sweep::page::SWEEP;
 
 /// The report in the folder of its run.
 const REPORT: &str = "report.html";
-/// What tells the folder of a sweep.
-pub(crate) const SWEEP: &str = "sweep.json";
 /// Share of width and height of a cell in which one mark of a kind is drawn, so that lines stay visible.
 const MARK_CELL: (f64, f64) = (0.02, 0.05);
 /// Kinds of events and their marks.
@@ -60,20 +59,29 @@ pub(crate) fn after_run(
 pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(), Failure> {
     // Before the place of the report, which is in that folder.
     if !arguments.run.is_dir() {
-        return Err(Failure::folder(FolderError::NoFolder(arguments.run.clone())));
+        return Err(Failure::folder(FolderError::none(arguments.run.clone())));
     }
     let path = arguments.out.clone().unwrap_or_else(|| arguments.run.join(REPORT));
-    require_file(&path)?;
+    let is_printed = path == Path::new("-");
+    if !is_printed {
+        require_file(&path)?;
+    }
     if let Some(figures) = &arguments.figures {
         require_folder(figures)?;
     }
     let is_sweep = arguments.run.join(SWEEP).is_file() || is_folder(&arguments.run);
     let (page, pictures) =
         if is_sweep { sweep::page::again(&arguments.run, screen)? } else { of_run(&arguments.run, screen)? };
-    write_file(&path, |out| out.write_all(page.as_bytes()))?;
-    let mut written = vec![path];
+    let mut written = Vec::new();
+    if !is_printed {
+        write_file(&path, |out| out.write_all(page.as_bytes()))?;
+        written.push(path);
+    }
     if let Some(out) = &arguments.figures {
         written.extend(draw(out, &pictures)?);
+    }
+    if is_printed {
+        return print(&page);
     }
     let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     print(&if screen.json {

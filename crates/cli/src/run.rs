@@ -7,19 +7,24 @@ use std::sync::atomic::AtomicBool;
 use congestlab_scenario::capture::{Capture, CaptureError};
 use congestlab_scenario::memory::{Estimate, text};
 use congestlab_scenario::net::packet::Picos;
-use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
+use congestlab_scenario::result::{
+    FLOWS_LISTED_MAX, Flows, Meta, RunResult, write_events_csv, write_series_csv,
+};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::{FlowOutcomes, Outcome};
 use congestlab_scenario::sim::{self, Engine, Tap};
 use congestlab_scenario::{Measure, Scenario, store};
-use serde_json::Value;
+use serde::Serialize;
 
-use crate::args::{FlowsShown, RunArguments, VERSION};
+use crate::args::{FlowsShown, RunArguments};
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock, Watch};
+use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, require_run_folder, write_file};
 use crate::report;
+use crate::signals;
 use crate::table::{Cell, Table, count};
+use crate::version::VERSION;
+use crate::watch::{self, Watch};
 
 /// More flows than this are shown by group.
 const FLOWS_SHOWN_MAX: usize = 20;
@@ -43,8 +48,8 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     // More threads than cores only wait for each other.
     let threads = arguments.threads.min(machine::cores());
     screen.detail(&format!("up to {} of memory, at most {threads} threads", text(estimate.bytes)));
-    machine::require_memory(&scenario, &measure)?;
-    let stop = machine::stop_flag()?;
+    watch::require_memory(&scenario, &measure)?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let model = scenario.model(&measure);
     let create = |folder| Capture::create(folder, &scenario, VERSION, arguments.snaplen, &stop);
     let capture = arguments.pcap.as_deref().map(create).transpose().map_err(unwritten)?;
@@ -63,15 +68,17 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     capture.map_or(Ok(()), |capture| capture.finish(outcome.complete)).map_err(unwritten)?;
     let mut folder = None;
     if outcome.complete {
-        machine::unwatch(&stop)?;
+        signals::unwatch(&stop)?;
         folder = write_files(arguments, &scenario, &outcome, &result)?;
     }
     print(&if screen.json {
         let shown = match arguments.flows {
-            FlowsShown::List => result,
+            // A signal may not wait for a list of millions.
+            FlowsShown::List if outcome.complete || flows(&outcome) <= FLOWS_LISTED_MAX => result,
+            FlowsShown::List => result.summarised(),
             FlowsShown::Summary => result.summarised(),
         };
-        store::pretty(&with_folder(shown.to_json(), folder.as_deref()))
+        store::pretty(&WithFolder::new(shown, folder.as_deref()))
     } else {
         describe(&result)
     })?;
@@ -81,8 +88,13 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     if !arguments.verify {
         return Ok(());
     }
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag_for_good(screen)?;
     verify(&model, &outcome, estimate, &stop, screen)
+}
+
+/// Flows of all groups.
+fn flows(outcome: &Outcome) -> usize {
+    outcome.groups.iter().map(FlowOutcomes::count).sum()
 }
 
 /// Runs the model, with progress. Returns how far it came, too.
@@ -122,12 +134,20 @@ fn unwritten(failed: CaptureError) -> Failure {
     Failure::write(&failed.path, &failed.error)
 }
 
-/// The results of a run, and the folder that they were written to.
-pub(crate) fn with_folder(mut result: Value, folder: Option<&Path>) -> Value {
-    if let Some(folder) = folder {
-        result["folder"] = folder.display().to_string().into();
+/// The results of a run, and the folder that they were written to. Written as it is, because a value of millions of flows takes
+/// more memory than the run.
+#[derive(Serialize)]
+pub(crate) struct WithFolder<'a> {
+    #[serde(flatten)]
+    result: RunResult<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+}
+
+impl<'a> WithFolder<'a> {
+    pub(crate) fn new(result: RunResult<'a>, folder: Option<&Path>) -> Self {
+        Self { result, folder: folder.map(|folder| folder.display().to_string()) }
     }
-    result
 }
 
 /// Writes a run into `out`, or as `out` if that is the exact name. Returns its folder.
@@ -224,7 +244,8 @@ fn describe(result: &RunResult) -> String {
     let _ = writeln!(
         text,
         "{incomplete}{} s simulated in {wall_s:.2} s, {} packet-hops, {}, fingerprint {}\n",
-        result.duration_s,
+        // Ctrl-C comes at any picosecond.
+        (result.duration_s * 1e6).round() / 1e6,
         count(result.packet_hops as f64),
         seed_line(result),
         result.fingerprint
@@ -369,7 +390,7 @@ path = ["a"]
     #[test]
     fn a_run_that_takes_several_times_its_estimate_stops_with_status_4() {
         let stop = AtomicBool::new(false);
-        let interrupted = || Failure::Interrupted("interrupted".into()).or_exceeded();
+        let interrupted = || watch::or_exceeded(Failure::Interrupted("interrupted".into()));
         let mut watch = Watch::beside("flood", Estimate { hops: 18, bytes: 0 }, &stop);
         watch.see(sim::Progress { at: 200_000_000_000, packets: 20_000_000 });
         assert_eq!((stop.load(Ordering::Relaxed), interrupted().exit_code()), (false, 130));
@@ -384,7 +405,7 @@ path = ["a"]
     fn a_run_that_another_engine_does_not_repeat_is_a_failed_check() {
         let arguments = Arguments::try_parse_from(["congestlab", "run", "x.toml", "--quiet"]).expect("valid");
         assert!(matches!(arguments.command, Command::Run(_)));
-        let screen = Screen::new(&arguments.common);
+        let screen = arguments.common.screen();
         let scenario = Scenario::parse("x.toml", SCENARIO, Path::new(""), &[], None).expect("valid");
         let model = scenario.model(&Measure::default());
         let stop = AtomicBool::new(false);

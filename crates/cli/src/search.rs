@@ -24,9 +24,11 @@ use serde_json::{Value, json};
 use crate::acceptance::{disciplines, keys, parts};
 use crate::args::SearchArguments;
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock, Watch};
+use crate::machine::{self, Clock};
 use crate::output::{Progress, Screen, gauge, print, require_folder};
+use crate::signals;
 use crate::table::{Cell, Table};
+use crate::watch::{self, Watch};
 use case::{Case, Cause, Spoken};
 use harm::{Harm, Harms, Kind};
 
@@ -147,7 +149,7 @@ pub(crate) fn search(arguments: &SearchArguments, screen: &Screen) -> Result<(),
         let text = format!("{} is not empty", folder.display());
         return Err(Failure::Input(Message::new(text, "name another folder by --out")));
     }
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let mut search = Search {
         law,
         against,
@@ -170,7 +172,7 @@ pub(crate) fn search(arguments: &SearchArguments, screen: &Screen) -> Result<(),
     let is_interrupted = stop.load(Ordering::Relaxed);
     search.is_complete = !is_interrupted && search.clock.wall() < search.limit;
     if !is_interrupted {
-        machine::unwatch(&stop)?;
+        signals::unwatch(&stop)?;
     }
     let (runs, seconds) = (search.runs, search.clock.wall());
     let written = write(&folder, &search, arguments, &found)?;
@@ -396,7 +398,7 @@ impl Search<'_> {
         let text = case.text(law, self.seed);
         let scenario =
             Scenario::parse_with("case.toml", &text, files, &[], None).map_err(Failure::Scenario)?;
-        machine::require_memory(&scenario, &Measure::default())?;
+        watch::require_memory(&scenario, &Measure::default())?;
         let model = scenario.model(&Measure::default());
         let engine = Engine::Window { threads: 1, divisor: 1 };
         let mut watch = Watch::beside(scenario.name(), scenario.estimate(&Measure::default()), self.stop);

@@ -3,20 +3,23 @@
 //! It only reads, and answers only a browser of this machine that was given the address: it listens on 127.0.0.1, the address has
 //! 128 random bits in it, and requests that name another host (a name that was bound to 127.0.0.1 anew) or come from a page of
 //! another origin are refused. What may be asked for is a fixed list and the names of the runs that were found, so no request
-//! names a file. Tables are decoded by a process of their own, which a damaged one may end.
+//! names a file. A stranger may have written a folder: child processes draw reports from its numbers and decode its tables, and
+//! a damaged table can end a child only.
 
+mod line;
 mod list;
 
 use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use congestlab_scenario::{disk, style};
+use congestlab_scenario::folder::FolderError;
+use congestlab_scenario::style;
 use serde_json::json;
 
 use crate::args::ServeArguments;
@@ -24,26 +27,25 @@ use crate::failure::{Failure, Message};
 use crate::http::{self, Answer, Request};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, print};
-use list::{Kind, List};
+use crate::signals;
+use list::{Kind, List, has_links};
 
 const PAGE: &str = include_str!("serve/page.html");
 const PROGRAM: &str = include_str!("serve/page.js");
 const STYLE: &str = include_str!("serve/page.css");
-const REPORT: &str = "report.html";
-/// The largest report that is shown, bytes.
-const REPORT_MAX: u64 = 64 << 20;
-/// Comparisons at once: each decodes the tables of two runs.
-const COMPARED_AT_ONCE: usize = 2;
-/// Seconds after which a comparison is given up.
-const COMPARE_S: f64 = 30.0;
-/// The largest comparison that is shown, bytes.
-const COMPARE_MAX: u64 = 64 << 20;
+/// Reports and comparisons at once, until they are sent, and seconds for which another waits.
+const MADE_AT_ONCE: usize = 2;
+const WAIT_S: f64 = 10.0;
+/// Seconds after which one is given up, and the largest that is shown, bytes.
+const MADE_S: f64 = 30.0;
+const MADE_MAX: u64 = 32 << 20;
 /// Time between two looks at whether to end.
 const STEP: Duration = Duration::from_millis(50);
 /// The page asks for its own files, shows reports in frames, and its pictures are in its memory.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-/// A report has an origin of its own, which is nobody's, and asks nobody for anything.
+/// A report has an origin of its own, which is nobody's, and asks nobody for anything. Its script is ours: the file in the folder
+/// could have one that opens connections, which no policy forbids (preconnect, WebRTC).
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
@@ -56,9 +58,12 @@ pub(crate) fn serve(arguments: &ServeArguments, screen: &Screen) -> Result<(), F
             "give a folder of runs, as `congestlab run FILE --out DIR` makes it",
         ))
     };
+    if !arguments.runs.is_dir() {
+        return Err(Failure::folder(FolderError::none(arguments.runs.clone())));
+    }
     let root = arguments.runs.canonicalize().map_err(refuse)?;
     std::fs::read_dir(&root).map_err(refuse)?;
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     let failed = |error: io::Error| {
         let text = format!("can not serve on port {} of 127.0.0.1: {error}", arguments.port);
         Failure::Run(Message::new(text, "another port, or none for one that is free"))
@@ -72,7 +77,7 @@ pub(crate) fn serve(arguments: &ServeArguments, screen: &Screen) -> Result<(), F
         hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
         list: Mutex::new(List::new(root.clone())),
         root,
-        compared: AtomicUsize::new(0),
+        making: Arc::new(AtomicUsize::new(0)),
     };
     let answer = Arc::new(move |request: &Request| served.answer(request));
     let spawned =
@@ -93,7 +98,7 @@ struct Served {
     /// Without links in it.
     root: PathBuf,
     list: Mutex<List>,
-    compared: AtomicUsize,
+    making: Arc<AtomicUsize>,
 }
 
 impl Served {
@@ -163,7 +168,7 @@ impl Served {
                 let since = told("since")?.parse().map_err(|_| Answer::refusal(400, "since is no number"))?;
                 let mut list = self.list.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 list.look();
-                Ok(Answer::of("application/json", list.since(since).to_string()))
+                Ok(Answer::of("application/json", list.since(since)))
             }
             "report" => self.report(told("of")?),
             "compare" => self.compare([told("one")?, told("other")?]),
@@ -181,21 +186,14 @@ impl Served {
         if !is_known {
             return Err(nothing());
         }
-        self.below(&self.root.join(name)).ok_or_else(nothing)
+        let path = self.root.join(name).canonicalize().ok().filter(|path| path.starts_with(&self.root));
+        path.filter(|path| !has_links(path)).ok_or_else(nothing)
     }
 
-    /// Returns the path without links, unless they lead away.
-    fn below(&self, path: &Path) -> Option<PathBuf> {
-        path.canonicalize().ok().filter(|path| path.starts_with(&self.root))
-    }
-
+    /// Lets `congestlab report` draw a run or a sweep.
     fn report(&self, name: &str) -> Result<Answer, Answer> {
-        let path = self.folder(name, None)?.join(REPORT);
-        let page = self
-            .below(&path)
-            .and_then(|path| disk::read_file(&path, REPORT_MAX).ok())
-            .ok_or_else(|| Answer::refusal(404, "it has no report; `congestlab report` makes one"))?;
-        let mut answer = Answer::of("text/html; charset=utf-8", page);
+        let folder = self.folder(name, None)?;
+        let mut answer = self.make(&["report", "--out", "-"], &[folder], "text/html; charset=utf-8")?;
         answer.headers.push(("Content-Security-Policy", REPORT_POLICY.into()));
         Ok(answer)
     }
@@ -203,36 +201,50 @@ impl Served {
     /// Lets `congestlab compare` compare two runs; its object, or its error in words.
     fn compare(&self, names: [&str; 2]) -> Result<Answer, Answer> {
         let [one, other] = names.map(|name| self.folder(name, Some(Kind::Run)));
-        let (one, other) = (one?, other?);
-        let _one_more = OneMore::of(&self.compared)
-            .ok_or_else(|| Answer::refusal(503, "other runs are compared at the moment"))?;
-        let failed =
-            |error: io::Error| Answer::refusal(500, format!("the runs can not be compared: {error}"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(["compare", "--json", "--quiet", "--all", "--inline"]).args([one, other]);
-        let (code, out, err) = bounded(&mut command).map_err(failed)?;
+        self.make(&["compare", "--all", "--inline"], &[one?, other?], "application/json")
+    }
+
+    /// Lets a process of its own make an answer of folders.
+    fn make(&self, command: &[&str], folders: &[PathBuf], kind: &'static str) -> Result<Answer, Answer> {
+        let one = OneMore::wait(&self.making)
+            .ok_or_else(|| Answer::refusal(503, "others are made at the moment"))?;
+        let failed = |error: io::Error| Answer::refusal(500, format!("the server cannot show this: {error}"));
+        let mut program = Command::new(std::env::current_exe().map_err(failed)?);
+        program.args(command).args(["--json", "--quiet"]).args(folders);
+        let (code, out, err) = bounded(&mut program).map_err(failed)?;
         // 3: they do not agree.
         if [Some(0), Some(3)].contains(&code) {
-            return Ok(Answer::of("application/json", out));
+            let mut answer = Answer::of(kind, out);
+            answer.until_sent = Some(Arc::new(one));
+            return Ok(answer);
         }
         let said: serde_json::Value = serde_json::from_slice(&err).unwrap_or_default();
         let reason = said["diagnostics"][0]["message"].as_str().or_else(|| said[0]["message"].as_str());
-        Err(Answer::refusal(400, reason.unwrap_or("the runs can not be compared")))
+        Err(Answer::refusal(400, reason.unwrap_or("the server cannot show this")))
     }
 }
 
-/// One of those at work, until it is dropped.
-struct OneMore<'a>(&'a AtomicUsize);
+/// One of those that are made, until it is dropped.
+#[derive(Debug)]
+struct OneMore(Arc<AtomicUsize>);
 
-impl<'a> OneMore<'a> {
-    /// `None`: there are as many as there may be.
-    fn of(count: &'a AtomicUsize) -> Option<Self> {
-        let one = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < COMPARED_AT_ONCE).then_some(one)
+impl OneMore {
+    /// `None`: there are as many as there may be, for as long as anybody waits.
+    fn wait(count: &Arc<AtomicUsize>) -> Option<Self> {
+        let clock = Clock::start();
+        while clock.wall() < WAIT_S {
+            let one = Self(count.clone());
+            if count.fetch_add(1, Ordering::Relaxed) < MADE_AT_ONCE {
+                return Some(one);
+            }
+            drop(one);
+            thread::sleep(STEP);
+        }
+        None
     }
 }
 
-impl Drop for OneMore<'_> {
+impl Drop for OneMore {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -245,8 +257,7 @@ fn bounded(command: &mut Command) -> io::Result<(Option<i32>, Vec<u8>, Vec<u8>)>
     let read = |from: Option<Box<dyn io::Read + Send>>| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // Half of it is refused as no JSON by who reads it.
-            let _ = from.map(|from| from.take(COMPARE_MAX).read_to_end(&mut bytes));
+            let _ = from.map(|from| from.take(MADE_MAX + 1).read_to_end(&mut bytes));
             bytes
         })
     };
@@ -257,18 +268,37 @@ fn bounded(command: &mut Command) -> io::Result<(Option<i32>, Vec<u8>, Vec<u8>)>
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if clock.wall() > COMPARE_S {
+        if clock.wall() > MADE_S {
             child.kill()?;
             child.wait()?;
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it takes more than {COMPARE_S} s")));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it takes more than {MADE_S} s")));
         }
         thread::sleep(Duration::from_millis(10));
     };
     let [out, err] = [out, err].map(|bytes| bytes.join().unwrap_or_default());
+    if out.len() as u64 > MADE_MAX {
+        return Err(io::Error::other(format!("it is larger than {} MiB", MADE_MAX >> 20)));
+    }
     Ok((status.code(), out, err))
 }
 
 /// Compares without telling by the time it takes how much was right.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report that was cut after 32 MiB was shown as if it were whole.
+    #[test]
+    fn what_is_too_large_is_refused_and_not_cut() {
+        let of = |bytes: u64| {
+            bounded(Command::new("head").args(["-c", &bytes.to_string(), "/dev/zero"]))
+                .map(|(_, out, _)| out.len())
+        };
+        assert_eq!(of(MADE_MAX).expect("head is everywhere") as u64, MADE_MAX);
+        assert_eq!(of(MADE_MAX + 1).expect_err("too large").to_string(), "it is larger than 32 MiB");
+    }
 }

@@ -20,11 +20,14 @@ use congestlab_scenario::sweep::{self, Options, PointResult, Progress, Results, 
 use congestlab_scenario::{Measure, Scenario, Varied, store, table};
 use serde_json::{Value, json};
 
-use crate::args::{Changes, ScenarioArguments, SweepArguments, VERSION};
+use crate::args::{Changes, ScenarioArguments, SweepArguments};
 use crate::failure::{Failure, Message};
-use crate::machine::{self, Clock, Watch};
+use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_folder};
+use crate::signals;
 use crate::table::{Cell, Table};
+use crate::version::VERSION;
+use crate::watch::Watch;
 
 /// Names the code: results of other code are not taken for complete.
 pub(crate) fn code() -> &'static str {
@@ -83,7 +86,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     let at_once = if arguments.merge { String::new() } else { format!(", {threads} at once") };
     screen.note(&format!("{points} points{part}{at_once}, kept in {}", folder.display()));
 
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag_for_good(screen)?;
     let options = Options {
         work,
         release: VERSION,

@@ -208,10 +208,13 @@ function xcp.dissector(tvb, pinfo, root)
     end
     if extension and extension.window then
         local window = tvb(extension.window, 4)
-        tree:add(f.cwnd, window):append_text(" bytes")
+        -- Bit 1 of the flags: the sum of the sender's own changes stands there.
+        local is_sum = tvb(extension.window + 4, 1):bitfield(6, 1) == 1
+        tree:add(f.cwnd, window):append_text(is_sum and " bytes, sum of the sender's own changes" or " bytes")
         tree:add(f.congestion, tvb(extension.window + 4, 1))
         tree:add(f.epoch, tvb(extension.window + 5, 1))
-        summary[#summary + 1] = string.format("Cwnd=%d Epoch=%d", window:uint(), tvb(extension.window + 5, 1):uint())
+        summary[#summary + 1] = string.format(is_sum and "Own=%d Epoch=%d" or "Cwnd=%d Epoch=%d",
+            is_sum and window:int() or window:uint(), tvb(extension.window + 5, 1):uint())
     end
     summary = table.concat(summary, " ")
     tree:append_text(string.format(", version %d, %s, %s", version, name or "unknown", summary))

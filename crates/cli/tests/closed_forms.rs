@@ -180,12 +180,18 @@ fn with_limited_flows(
     law: &str,
     (large, small, awnd): (u32, u32, u32),
 ) -> (Value, impl Fn(&str) -> f64, f64) {
+    // The formula is of the paper's law: it counts in one interval, and its flows do not pace.
+    let counted = if law == "pxcp" { ", counted_over = 1" } else { "" };
+    let flow = format!("{{ {law} = {{ pacing = false }} }}");
     let (result, samples) = run_with_series(
         "limited-receiver.toml",
         &[
-            ("links.bottleneck.law", format!("{{ {law} = {{ capture = false, bound_headers = false }} }}")),
-            ("flows.large.law", quoted(law)),
-            ("flows.small.law", quoted(law)),
+            (
+                "links.bottleneck.law",
+                format!("{{ {law} = {{ capture = false, bound_headers = false{counted} }} }}"),
+            ),
+            ("flows.large.law", flow.clone()),
+            ("flows.small.law", flow),
             ("flows.large.count", large.to_string()),
             ("flows.small.count", small.to_string()),
             ("flows.small.awnd", quoted(format!("{awnd} packets"))),
@@ -233,6 +239,30 @@ fn v2_3_utilisation_is_what_the_share_of_limited_flows_leaves() {
             }
         }
     }
+}
+
+/// Flows that are slow, or that their application limits, count as flows, and headers that state too much cost a flow that starts
+/// no more than a tenth.
+#[test]
+fn slow_flows_count_and_hostile_headers_do_not() {
+    let (result, samples) = run_with_series("slow-flows.toml", &[]);
+    let mean = |link: &str, metric: &str| {
+        let values = samples.iter().filter(|s| s.element == link && s.metric == metric && s.t > 20.0);
+        let (sum, count) = values.fold((0.0, 0), |(sum, count), s| (sum + s.value, count + 1));
+        sum / f64::from(count)
+    };
+    for (link, n, r, utilization) in [("long", 2.0, 0.5, 0.97), ("writers", 4.0, 0.75, 0.97)] {
+        let (found_n, found_r) = (mean(link, "pxcp_n"), mean(link, "pxcp_r"));
+        assert!((found_n / n - 1.0).abs() <= 0.1, "{link}: N {found_n} instead of {n}");
+        assert!((found_r - r).abs() <= 0.05, "{link}: r {found_r} instead of {r}");
+        let link = &result["links"][link];
+        assert!(number(&link["utilization"]) >= utilization, "{link}");
+        assert_eq!(link["drops"], 0);
+        assert!(number(&link["queue_mean_packets"]) <= 2.0, "{link}");
+    }
+    let goodput = |group: &str| number(&result["flows"][group][0]["goodput_bps"]);
+    let part = goodput("hostile-late") / goodput("honest-late");
+    assert!(part >= 0.9, "{part} of what it gets without hostile headers");
 }
 
 /// The same with other constants than the papers': k, `r_max`, gamma, alpha, and flows of both kinds.

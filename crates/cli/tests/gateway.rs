@@ -488,11 +488,62 @@ fn a_server_that_refuses_or_says_nothing_is_a_reset_after_the_handshake() {
     let mut silent = rig.connect(SERVER, SILENT);
     let _second = rig.connect(SERVER, SILENT);
     silent.write_all(b"anybody?").unwrap();
-    assert_eq!(rig.refusal(SILENT), ErrorKind::ConnectionReset);
-    assert_eq!(gateway.counter("over_limit"), 1);
+    // The one that has waited longest goes.
+    let _third = rig.connect(SERVER, SILENT);
     assert_eq!(one(&silent), Err(ErrorKind::ConnectionReset));
+    assert_eq!(gateway.counter("displaced"), 1);
     gateway.until("timed_out", 2);
     gateway.until("waiting", 0);
+}
+
+/// The limits are eight, so that a share is two.
+#[test]
+fn one_client_shuts_no_other_one_out() {
+    let rig = rig!("one_client_shuts_no_other_one_out");
+    let other = Ipv4Addr::new(10, 77, 1, 3);
+    ip(&format!("ip -n {} addr add {other}/24 dev eth0", rig.client.name()));
+    let options = ["--law", "cubic", "--waiting", "8", "--connections", "16", "--threads", "2"];
+    let gateway = rig.start(&options);
+    let server = rig.listen(80);
+    let connect_from = |from: Ipv4Addr, port: u16| {
+        use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+        let inside = rig.client.run(|| {
+            let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+            connect(&socket, &SocketAddr::from((SERVER, port))).map(|()| TcpStream::from(socket))
+        });
+        let stream = inside.unwrap()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        io::Result::Ok(stream)
+    };
+    // More than a table of connections to nobody.
+    let black_hole: Vec<_> = (0..20).map(|_| connect_from(CLIENT, SILENT)).collect();
+    gateway.until("displaced", 12);
+    assert_eq!(gateway.counter("waiting"), 8);
+    let mut served = vec![];
+    for number in 0..4 {
+        let client = connect_from(other, 80).unwrap();
+        let mut stream = accept(&server);
+        stream.write_all(b"x").unwrap();
+        assert_eq!(one(&client), Ok(1), "{number}");
+        served.push((client, stream));
+    }
+    // One place was taken, and the others took it again when their server had answered.
+    gateway.until("displaced", 13);
+    black_hole.into_iter().flatten().for_each(reset);
+    served.truncate(2);
+    gateway.until("open", 2);
+    // Then with connections that are open.
+    let taken: Vec<_> = (0..14).map(|_| rig.pair(&server)).collect();
+    gateway.until("open", 16);
+    gateway.until("waiting", 0);
+    assert_eq!(rig.refusal(80), ErrorKind::ConnectionReset);
+    gateway.until("over_limit", 1);
+    let client = connect_from(other, 80).unwrap();
+    accept(&server).write_all(b"x").unwrap();
+    assert_eq!(one(&client), Ok(1));
+    assert_eq!(one(&taken[0].0), Err(ErrorKind::ConnectionReset));
+    assert_eq!((gateway.counter("displaced"), gateway.counter("open")), (14, 16));
 }
 
 #[test]
@@ -502,6 +553,8 @@ fn connections_beyond_the_limit_are_reset() {
     let server = rig.listen(80);
     let (first, _served) = rig.pair(&server);
     let (_second, _also) = rig.pair(&server);
+    // Until the gateway has seen that its server answered, a connection waits, and gives its place to a new one of its client.
+    gateway.until("waiting", 0);
     assert_eq!(rig.refusal(80), ErrorKind::ConnectionReset);
     gateway.until("over_limit", 1);
     reset(first);
@@ -617,6 +670,162 @@ fn a_second_gateway_is_refused_and_the_first_goes_on() {
     rig.is_clean(&id);
     // The name is free again.
     rig.start(&["--law", "cubic"]);
+}
+
+/// A listener that is full answers SYNs with cookies. The ACKs that bring them back belong to no socket.
+#[test]
+fn handshakes_by_cookies_are_split_from_either_side() {
+    let rig = rig!("handshakes_by_cookies_are_split_from_either_side");
+    rig.gateway.run(|| ip("sysctl -qw net.ipv4.tcp_syncookies=2")).unwrap();
+    // A connection that existed before still passes as it is.
+    let server = rig.listen(80);
+    let (mut early, mut served_early) = rig.pair(&server);
+    let gateway = rig.start(&["--law", "cubic"]);
+    for to in [IpAddr::from(SERVER), SERVER6.into()] {
+        let client = rig.connect(to, 80);
+        accept(&server).write_all(b"x").unwrap();
+        assert_eq!(one(&client), Ok(1), "{to}");
+    }
+    let at_client = rig.client.run(|| TcpListener::bind((CLIENT, 80)).unwrap()).unwrap();
+    let back = rig.server.run(|| TcpStream::connect((CLIENT, 80)).unwrap()).unwrap();
+    accept(&at_client).write_all(b"x").unwrap();
+    assert_eq!(one(&back), Ok(1));
+    for stream in [&mut early, &mut served_early] {
+        stream.write_all(b"x").unwrap();
+    }
+    assert_eq!((one(&early), one(&served_early)), (Ok(1), Ok(1)));
+    assert_eq!(gateway.counter("accepted"), 3);
+}
+
+/// 9,500 SYNs from addresses that do not answer, in a row: more than a listener remembers.
+#[test]
+fn a_flood_of_syns_breaks_no_new_connection() {
+    let rig = rig!("a_flood_of_syns_breaks_no_new_connection");
+    ip(&format!("ip -n {} route add 10.99.0.0/16 via {CLIENT}", rig.gateway.name()));
+    let gateway = rig.start(&["--law", "cubic", "--threads", "1"]);
+    let server = rig.listen(80);
+    let sent = rig.client.run(|| flood(SocketAddr::from((SERVER, 80)), 9500)).unwrap();
+    assert_eq!(sent, 9500);
+    for number in 0..20 {
+        let (client, mut served) = rig.pair(&server);
+        served.write_all(b"x").unwrap();
+        assert_eq!(one(&client), Ok(1), "{number}: {}", gateway.status());
+    }
+    let cookies = rig.gateway.run(|| std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
+    assert!(counts(&cookies.unwrap(), "SyncookiesRecv") > 0, "no cookie came back");
+    assert_eq!(gateway.counter("accepted"), 20);
+}
+
+/// A number of /proc/net/netstat, by its name.
+fn counts(text: &str, name: &str) -> u64 {
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let column = lines.iter().zip(lines.iter().skip(1)).find_map(|(names, numbers)| {
+        let place = names.iter().position(|one| *one == name)?;
+        numbers.get(place)?.parse().ok()
+    });
+    column.unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+/// Sends SYNs from as many addresses of 10.99.0.0/16. Returns how many went out.
+fn flood(to: SocketAddr, count: u16) -> usize {
+    use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+    let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).unwrap();
+    let IpAddr::V4(server) = to.ip() else { panic!("{to}") };
+    let sum = |bytes: &[u8], start: u32| {
+        let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+        let sum = words.sum::<u32>() + start;
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !((sum & 0xffff) + (sum >> 16)) as u16
+    };
+    (0..count)
+        .filter(|&number| {
+            let mut packet = [0u8; 40];
+            // The kernel fills in length and checksum of IP (raw(7)).
+            (packet[0], packet[8], packet[9]) = (0x45, 64, 6);
+            packet[12..16].copy_from_slice(&[10, 99, (number >> 8) as u8, number as u8]);
+            packet[16..20].copy_from_slice(&server.octets());
+            packet[20..22].copy_from_slice(&(1024 + number).to_be_bytes());
+            packet[22..24].copy_from_slice(&to.port().to_be_bytes());
+            (packet[32], packet[33]) = (5 << 4, 2);
+            packet[34..36].copy_from_slice(&1000u16.to_be_bytes());
+            let check = sum(&packet[12..40], 6 + 20);
+            packet[36..38].copy_from_slice(&check.to_be_bytes());
+            sendto(&raw, &packet, SendFlags::empty(), &to).is_ok()
+        })
+        .count()
+}
+
+/// Strangers' bytes are handled by a user without rights over files and processes.
+#[test]
+fn it_keeps_the_capabilities_that_it_uses_and_no_user_of_rights() {
+    const NET_BIND_SERVICE: u64 = 1 << 10;
+    const NET_ADMIN: u64 = 1 << 12;
+    let rig = rig!("it_keeps_the_capabilities_that_it_uses_and_no_user_of_rights");
+    let server = rig.listen(80);
+    let mut gateway = rig.start(&["--law", "cubic", "--threads", "2"]);
+    let (_client, _served) = rig.pair(&server);
+    let status = gateway.status();
+    assert!(status["passing"].is_array(), "nft has no right to list: {status}");
+    let id = gateway.id();
+    let threads = std::fs::read_dir(format!("/proc/{}/task", gateway.child.id())).unwrap();
+    let mut kept = vec![];
+    for thread in threads {
+        let text = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.expect(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        for name in ["Uid", "Gid"] {
+            assert!(of(name).iter().all(|number| number != "0"), "{name}: {text}");
+        }
+        assert!(of("Groups").is_empty(), "{text}");
+        let [effective, permitted, ambient] =
+            ["CapEff", "CapPrm", "CapAmb"].map(|name| u64::from_str_radix(&of(name)[0], 16).unwrap());
+        assert_eq!(effective, permitted, "{text}");
+        kept.push((effective, ambient, of("NoNewPrivs")[0] == "1"));
+    }
+    let of = |set| kept.iter().filter(|one| **one == set).count();
+    let all = NET_ADMIN | NET_BIND_SERVICE;
+    // Two workers, the thread that answers, and perhaps one for signals, which has none.
+    assert_eq!((of((all, 0, true)), of((all, NET_ADMIN, true))), (2, 1), "{kept:x?}");
+    assert!(kept.iter().all(|(effective, ..)| [0, all].contains(effective)), "{kept:x?}");
+    gateway.interrupt();
+    rig.is_clean(&id);
+    // Another user is named, and one that is not there is refused.
+    let gateway = rig.start(&["--law", "cubic", "--user", "daemon"]);
+    let text = std::fs::read_to_string(format!("/proc/{}/status", gateway.child.id())).unwrap();
+    assert!(text.contains("\nUid:\t1\t1\t1\t1\n"), "{text}");
+    drop(gateway);
+    let mut wrong = rig.try_start(&["--law", "cubic", "--user", "nosuchuser"]);
+    assert_eq!(wrong.child.wait().unwrap().code(), Some(2), "{}", wrong.said);
+}
+
+/// The abstract name of earlier versions belonged to the process that took it first, whoever that was.
+#[test]
+fn no_other_user_can_stand_in_for_the_gateway() {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    let rig = rig!("no_other_user_can_stand_in_for_the_gateway");
+    let impostor = rig.gateway.run(|| {
+        let name = std::os::unix::net::SocketAddr::from_abstract_name("congestlab-gateway").unwrap();
+        std::os::unix::net::UnixListener::bind_addr(&name).unwrap()
+    });
+    let impostor = impostor.unwrap();
+    impostor.set_nonblocking(true).unwrap();
+    let gateway = rig.start(&["--law", "cubic"]);
+    assert_eq!(gateway.status()["pid"], gateway.child.id());
+    assert_eq!(impostor.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "the impostor is asked");
+    let folder = std::fs::read_dir(format!("/run/congestlab/{}", gateway.id())).unwrap();
+    let sockets: Vec<_> = folder
+        .map(|entry| entry.unwrap().metadata().unwrap())
+        .filter(|data| data.file_type().is_socket())
+        .map(|data| (data.uid(), data.mode() & 0o7777))
+        .collect();
+    assert_eq!(sockets, [(0, 0o600)]);
+    // Another namespace has its own.
+    let mut command = Command::new(BINARY);
+    let output = rig.client.run(|| command.args(["gateway", "status"]).output().unwrap()).unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "no gateway runs in this network namespace\n");
 }
 
 /// The first half of the moments lies in the start of the gateway, the second in a transfer.

@@ -121,6 +121,25 @@ fn the_command_has_its_streams_and_its_exit_code() {
     assert_eq!((text(&output.stdout), text(&output.stderr)), (String::new(), String::new()));
 }
 
+/// The command is the user's, and looks at the link that it runs behind.
+#[test]
+fn the_thread_that_handles_frames_has_no_rights() {
+    if !can("the_thread_that_handles_frames_has_no_rights") {
+        return;
+    }
+    let look = "sleep 0.5; cat /proc/$PPID/task/*/status";
+    let text = text(&run(link(&["--rate", "10 Mbit/s"], look), 0).stdout);
+    let of = |name: &str| -> Vec<&str> {
+        text.lines().filter_map(|line| line.strip_prefix(name)).map(str::trim).collect()
+    };
+    let none = "0000000000000000";
+    let rights: Vec<_> = of("CapEff:").into_iter().zip(of("CapPrm:")).zip(of("Uid:")).collect();
+    let is_free = |((effective, permitted), uid): &((&str, &str), &str)| {
+        *effective == none && *permitted == none && uid.split_whitespace().all(|uid| uid != "0")
+    };
+    assert_eq!(rights.iter().filter(|one| is_free(one)).count(), 1, "{text}");
+}
+
 #[test]
 fn links_nest_and_each_adds_its_delay() {
     if !can("links_nest_and_each_adds_its_delay") {

@@ -154,6 +154,49 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("it is ours");
 }
 
+/// 10 packets in 40 ms are 3 Mbit/s at most, whatever the machine does.
+#[test]
+fn a_receiver_advertises_no_more_than_its_window() {
+    require_lab!("awnd");
+    let scenario = "[run]\nduration = \"3 s\"\n[measure]\nevery = \"100 ms\"\n[links.bottleneck]\nrate = \"20 Mbit/s\"\n\
+                    delay = \"40 ms\"\nqueue = \"100 packets\"\n[flows.ftp]\nlaw = \"cubic\"\npath = [\"bottleneck\"]\n\
+                    awnd = \"10 packets\"\n";
+    let folder = Folder::new(scenario);
+    let result = result(&folder.run(&["--json"]));
+    let flow = &result["flows"]["ftp"][0];
+    let goodput = flow["goodput_bps"].as_f64().expect("a number");
+    // The delay of the link is there and back.
+    let rtt = flow["rtt_mean_ms"].as_f64().expect("a number");
+    assert!(rtt > 39.0, "{flow:#}");
+    let most = 10.0 * 1500.0 * 8.0 / 0.08;
+    assert!(goodput > 0.3 * most && goodput < 1.02 * most, "{goodput} of {most} bit/s: {flow:#}");
+    let refused = folder.run(&["--app", "iperf3"]);
+    assert!(text(&refused.stderr).contains("flows.ftp.awnd"), "{}", text(&refused.stderr));
+}
+
+/// Two losses in a hundred make XCP's hosts fall back, and a round trip later return.
+#[test]
+fn flows_that_fall_back_after_losses_are_named() {
+    require_lab!("fallbacks");
+    let scenario = "[run]\nduration = \"5 s\"\n[links.bottleneck]\nrate = \"20 Mbit/s\"\ndelay = \"15 ms\"\nqueue = \"100 packets\"\n\
+                    law = \"xcp\"\nfeedback_at = \"enqueue\"\nerror = { packet_error_rate = 0.02 }\n[flows.ftp]\nlaw = \"xcp\"\n\
+                    path = [\"bottleneck\"]\n";
+    let folder = Folder::new(scenario);
+    let output = folder.run(&["--json"]);
+    let live = result(&output)["live"].clone();
+    let count = live["flows"]["ftp"]["xcp"]["fallbacks_loss"].as_u64().expect("a number");
+    assert!(count > 0, "{live:#}");
+    let doubts = live["doubts"].to_string();
+    assert!(doubts.contains("flows.ftp fell back to CUBIC"), "{doubts}");
+    assert!(
+        text(&output.stderr).contains("warning: flows.ftp fell back to CUBIC"),
+        "{}",
+        text(&output.stderr)
+    );
+    let table = text(&folder.run(&[]).stdout);
+    assert!(table.contains("fell back to CUBIC after losses"), "{table}");
+}
+
 #[test]
 fn two_cubic_flows_fill_a_link_and_the_results_have_the_simulators_names() {
     require_lab!("two-cubic-flows");
@@ -362,7 +405,7 @@ fn routers_with_xcp_i_find_a_cloud_and_what_it_carries() {
 fn what_xcp_i_can_not_do_live_is_refused_with_its_place() {
     require_lab!("xcp-i-refused");
     let folder = Folder::new(CLOUD);
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["links.a.law.xcp.estimator=\"oracle\""], "the cloud of `links.cloud` is not probed directly"),
         (&["links.a.law.xcp.estimator=\"pathchirp\""], "estimator = { direct ="),
         (
@@ -374,7 +417,6 @@ fn what_xcp_i_can_not_do_live_is_refused_with_its_place() {
         (&["links.c.law.xcp.period=\"400 ms\""], "`links.c.law.xcp.period`"),
         (&["links.c.law.xcp.virtual_queue=\"host\""], "`links.c.law.xcp.virtual_queue`"),
         (&["links.c.law.xcp.no_estimate=\"hold\""], "`links.c.law.xcp.no_estimate`"),
-        (&["links.c.law.xcp.release=0.5", "links.c.law.xcp.give_back=0.1"], "`links.c.law.xcp.give_back`"),
         (&["links.c.law={ pxcp = { interoperable = true } }"], "`links.c.law` is pxcp with XCP-i"),
         (&["flows.ftp.path=[\"a\", \"cloud\"]"], "the path of `flows.ftp` ends with links without XCP-i"),
         (
@@ -388,7 +430,7 @@ fn what_xcp_i_can_not_do_live_is_refused_with_its_place() {
         assert_eq!(output.status.code(), Some(2), "{sets:?}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains(names), "{sets:?}: {}", text(&output.stderr));
     }
-    let output = folder.run(&["--set", "links.c.law.xcp.release=0.5"]);
+    let output = folder.run(&["--set", "links.c.law.xcp.no_estimate=\"hold\""]);
     assert!(text(&output.stderr).contains("--set"), "{}", text(&output.stderr));
     // Which of two clouds would the requests of C take?
     let second = CLOUD[CLOUD.find("[links.cloud]").unwrap()..CLOUD.find("[links.c]").unwrap()]

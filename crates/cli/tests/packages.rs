@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// In the order of their dependencies.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 8] = [
     "congestlab-core",
     "congestlab-net",
     "congestlab-sim",
+    "congestlab-text",
     "congestlab-scenario",
     "congestlab-linux",
+    "congestlab-lab",
     "congestlab",
 ];
 
@@ -86,15 +88,15 @@ fn every_crate_says_what_it_is_and_libraries_begin_with_an_example() {
     for package in packages {
         let name = package["name"].as_str().expect("a name");
         assert!(CRATES.contains(&name), "{name} is a crate, and no test packs it");
-        for key in ["description", "license", "readme", "repository", "rust_version"] {
+        for key in ["description", "license", "readme", "documentation", "rust_version"] {
             let value = package[key].as_str().unwrap_or_default();
             assert!(value.len() > 2, "{name} has no {key}");
         }
     }
-    for room in ["core", "net", "sim", "scenario"] {
+    for room in ["core", "net", "sim", "text", "scenario", "linux", "lab"] {
         let library =
             std::fs::read_to_string(top.join("crates").join(room).join("src/lib.rs")).expect("a library");
-        let example = library.lines().filter(|line| line.trim_end() == "//! ```").count();
+        let example = library.lines().filter(|line| line.starts_with("//! ```")).count();
         assert!(example >= 2, "{room} has no example that is compiled");
     }
 }
@@ -284,4 +286,36 @@ fn every_step_of_the_container_is_in_a_script() {
         "{last}"
     );
     assert!(!tool("none").expect("python3 runs").status.success());
+}
+
+/// Units of services that need root for as long as they run: what they do not use they give up.
+#[test]
+fn units_give_up_the_rights_that_they_do_not_use() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let analyze = |unit: &Path| {
+        let arguments = ["security", "--offline=true", "--no-pager", "--threshold=40"];
+        Command::new("systemd-analyze").args(arguments).arg(unit).output()
+    };
+    for (name, users) in [("apply", ""), ("watch", " CAP_SETUID CAP_SETGID CAP_KILL")] {
+        let unit = top.join(format!("congestlab-{name}.service"));
+        let text = std::fs::read_to_string(&unit).expect("a file of the repository");
+        let capabilities = format!("CAP_NET_ADMIN CAP_SYS_ADMIN CAP_BPF CAP_PERFMON{users}");
+        for line in [
+            &*format!("CapabilityBoundingSet={capabilities}"),
+            "NoNewPrivileges=yes",
+            "ProtectSystem=strict",
+            "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6",
+            "SystemCallFilter=@system-service bpf",
+            "MemoryDenyWriteExecute=yes",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{name}: no {line}");
+        }
+        // Its exposure is below 4 of 10, "OK".
+        match analyze(&unit) {
+            Ok(output) => assert!(output.status.success(), "{}", self::text(&output)),
+            Err(error) => {
+                println!("SKIP units_give_up_the_rights_that_they_do_not_use: no systemd-analyze, {error}")
+            }
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! docs/performance.md says how many instructions a packet-hop takes: counted anew, on the engine alone, in five
-//! short cases. What costs more than it says fails, and what costs less, until the page says so.
+//! short cases. What costs more than it says fails; what costs less is told, and `tools/bench --write gate` writes the page.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use congestlab_scenario::sim;
 use congestlab_scenario::sim::watch::{Step, Watched};
 use congestlab_scenario::{Measure, Scenario};
 
-/// The count may be so far from the page, above or below.
+/// The count may be so far above the page; one so far below is told.
 const TOLERANCE: f64 = 0.03;
 
 /// Cases of `tools/bench gate`.
@@ -35,39 +35,35 @@ fn count(text: &str, case: &str) -> f64 {
     cells[0].parse().unwrap_or_else(|_| panic!("{case}: {cells:?} is no count"))
 }
 
-/// What the page says of each case, against what was counted.
-fn untruths(page: &str, counted: &str) -> Vec<String> {
-    let untruth = |case: &&str| {
+/// Cases that cost more than the page says, and those that cost less.
+fn changes(page: &str, counted: &str) -> [Vec<String>; 2] {
+    let [mut slower, mut faster] = [vec![], vec![]];
+    for case in CASES {
         let (said, counted) = (count(page, case), count(counted, case));
         let change = counted / said - 1.0;
+        let text = format!("{case}: {counted} instructions per packet-hop, not the {said} of the page");
         if change > TOLERANCE {
-            Some(format!("{case}: {counted} instructions per packet-hop, more than the {said} of the page"))
+            slower.push(text);
         } else if change < -TOLERANCE {
-            Some(format!(
-                "{case}: {counted} instructions per packet-hop: the {said} of the page is out of date"
-            ))
-        } else {
-            None
+            faster.push(text);
         }
-    };
-    CASES.iter().filter_map(untruth).collect()
+    }
+    [slower, faster]
 }
 
 #[test]
-fn a_page_that_is_off_by_more_than_three_percent_is_untrue_both_ways() {
+fn what_costs_more_than_the_page_says_is_told_from_what_costs_less() {
     let page = |counts: [f64; 5]| -> String {
         let rows = CASES.iter().zip(counts);
         rows.map(|(case, count)| format!("| the engine alone, {case} | {count} |\n")).collect()
     };
     let said = [400.0, 300.0, 900.0, 600.0, 410.0];
-    assert!(untruths(&page(said), &page(said)).is_empty());
-    assert!(untruths(&page(said), &page([411.9, 291.1, 900.0, 600.0, 410.0])).is_empty());
-    let off = untruths(&page(said), &page([412.1, 300.0, 900.0, 581.9, 410.0]));
-    assert!(
-        off.len() == 2 && off[0].starts_with("XCP: 412.1") && off[0].contains("more than the 400"),
-        "{off:?}"
-    );
-    assert!(off[1].starts_with("SACK, 1 % loss") && off[1].contains("out of date"), "{off:?}");
+    let none: [Vec<String>; 2] = [vec![], vec![]];
+    assert_eq!(changes(&page(said), &page(said)), none);
+    assert_eq!(changes(&page(said), &page([411.9, 291.1, 900.0, 600.0, 410.0])), none);
+    let [slower, faster] = changes(&page(said), &page([412.1, 300.0, 900.0, 581.9, 410.0]));
+    assert_eq!(slower, ["XCP: 412.1 instructions per packet-hop, not the 400 of the page"]);
+    assert_eq!(faster, ["SACK, 1 % loss: 581.9 instructions per packet-hop, not the 600 of the page"]);
 }
 
 #[test]
@@ -87,15 +83,18 @@ fn the_page_says_how_many_instructions_a_packet_hop_takes() {
     let output = Command::new(top().join("tools/bench")).arg("gate").output().expect("tools/bench");
     let counted = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{counted}{}", String::from_utf8_lossy(&output.stderr));
-    let untrue = untruths(&page, &counted);
-    assert!(untrue.is_empty(), "{untrue:#?}\ntools/bench --write gate puts the page right");
+    let [slower, faster] = changes(&page, &counted);
+    if !faster.is_empty() {
+        println!("faster than the page says: {faster:#?}\ntools/bench --write gate writes the page");
+    }
+    assert!(slower.is_empty(), "{slower:#?}\ntools/bench --write gate writes the page");
 }
 
 /// Flows in the manner of K02 fig. 4 and 6, for twenty round trips after a hundred: what the first ten do.
 fn quiet(flows: u32, is_two_way: bool, is_paced: bool) -> String {
     let back = "
         [flows.back]
-        law = { xcp = { request = \"unlimited\" } }
+        law = { xcp = { request = \"unlimited\", pacing = false } }
         count = 50
         path = [\"a.reverse\"]
         segment = \"1000 B\"

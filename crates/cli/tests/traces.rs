@@ -649,7 +649,7 @@ fn the_dissector_reads_extended_headers() {
 #[test]
 fn a_trace_of_xcp_r_holds_its_windows() {
     let scenario = "[run]\nduration = \"5 s\"\n[links.a]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nlaw = \"xcp\"\n\
-                    error = { packet_error_rate = 0.01 }\n[flows.f]\nlaw = \"xcp-r\"\npath = [\"a\"]\nsegment = \"1000 B\"\n";
+                    error = { packet_error_rate = 0.01 }\n[flows.f]\nlaw = { xcp-r = { own = \"reset\" } }\npath = [\"a\"]\nsegment = \"1000 B\"\n";
     let Some(lab) = Lab::new("a_trace_of_xcp_r_holds_its_windows", scenario) else { return };
     lab.capture(&[]);
     let simulated = simulate(scenario);
@@ -661,7 +661,7 @@ fn a_trace_of_xcp_r_holds_its_windows() {
         for (row, (_, packet, _)) in rows.iter().zip(&simulated[link]) {
             let (cwnd, epoch, is_reset) = match packet.kind {
                 Kind::Data => {
-                    let xcp_r::Header { cwnd, epoch, is_reset } = packet.header().unwrap_or_default();
+                    let xcp_r::Header { cwnd, epoch, is_reset, .. } = packet.header().unwrap_or_default();
                     (cwnd, epoch, is_reset)
                 }
                 Kind::Ack => (packet.reply().word, packet.reply().byte, false),

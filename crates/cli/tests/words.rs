@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Rooms whose comments were all read with this in mind.
-const ROOMS: [&str; 4] = ["core", "net", "sim", "linux"];
+const ROOMS: [&str; 6] = ["core", "net", "sim", "text", "linux", "lab"];
 
 /// First words that leave it to the item's name and signature to say what the comment is about.
 const RIDDLES: [&str; 11] =

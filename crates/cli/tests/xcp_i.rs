@@ -189,6 +189,36 @@ fn it_composes_with_p_xcp_and_xcp_r() {
     }
 }
 
+/// The preset is those laws with their keys, and what a scenario writes beside it wins. Errors in the cloud take no flow anything,
+/// where XCP-i alone gets half, and three flows share.
+#[test]
+fn the_preset_of_all_three_fills_a_cloud_that_loses_data_and_acks() {
+    let lossy = "error = { packet_error_rate = 0.02 }\nreverse = { ack_loss = 0.3 }\n";
+    let three = |text: String| text + "count = 3\nstart = { every = \"1 s\" }\n";
+    let pir = "\"xcp-pir\"";
+    let result = run_text("pir", &three(path([pir, "", pir], lossy, pir)));
+    let all = mbit(&result, "f");
+    let goodputs: Vec<f64> =
+        (0..3).map(|at| number(&result, &format!("/flows/f/{at}/goodput_bps"))).collect();
+    assert!(
+        goodputs.iter().all(|one| (one * 3.0 / goodputs.iter().sum::<f64>() - 1.0).abs() < 0.1),
+        "{goodputs:?}"
+    );
+    let (drops, queue) = (number(&result, "/links/b/drops"), number(&result, "/links/b/queue_mean_packets"));
+    assert!(drops == 0.0 && queue < 10.0, "{all} Mbit/s, {drops} drops, {queue} packets");
+    let plain = "{ xcp-r = { loss = \"maintain\", pacing = true, interoperable = true } }";
+    let link = "{ pxcp = { interoperable = true, virtual_queue = \"cloud\" } }";
+    let explicit = run_text("pir-explicit", &three(path([link, "", link], lossy, plain)));
+    assert_eq!(explicit["fingerprint"], result["fingerprint"]);
+    let hasty = "{ xcp-pir = { pacing = false } }";
+    let other = run_text("pir-unpaced", &three(path([pir, "", pir], lossy, hasty)));
+    assert_ne!(other["fingerprint"], result["fingerprint"]);
+    let alone = run_text("pir-i", &three(path([ON, "", ON], lossy, ON)));
+    let sum =
+        |result: &_| (0..3).map(|at| number(result, &format!("/flows/f/{at}/goodput_bps"))).sum::<f64>();
+    assert!(sum(&result) > 28.5e6 && sum(&alone) < 0.7 * sum(&result), "{} {}", sum(&result), sum(&alone));
+}
+
 /// Estimate and truth meet, and probes are what three control packets of 40 B in each interval are.
 #[test]
 fn a_cloud_has_series() {
@@ -299,4 +329,80 @@ fn two_ways_at_once_share_an_entry() {
         of("drops") / of("arrived_packets")
     };
     assert!(lost("c1") < 0.05 && lost("c2") < 0.1, "{} {}", lost("c1"), lost("c2"));
+}
+
+/// Where a cloud begins at the senders, each of them has a virtual router of its own: those that come later get their share, and a
+/// lone one all of the cloud.
+#[test]
+fn hosts_before_one_cloud_share_it() {
+    let scenario = |flows: &[(u32, u32)], keys: &str| {
+        let mut text = format!(
+            "[run]\nduration = \"80 s\"\nwarmup = \"40 s\"\n\
+             [links.a]\nrate = \"30 Mbit/s\"\ndelay = \"20 ms\"\npacket_size = \"1000 B\"\n\
+             [links.b]\nrate = \"80 Mbit/s\"\ndelay = \"20 ms\"\npacket_size = \"1000 B\"\nlaw = {{ xcp = {{ interoperable = true{keys} }} }}\n"
+        );
+        for (index, (start, rtt)) in flows.iter().enumerate() {
+            text += &format!(
+                "[flows.f{index}]\nlaw = {ON}\npath = [\"a\", \"b\"]\nsegment = \"1000 B\"\nstart = \"{start} s\"\n\
+                 access = {{ rate = \"100 Mbit/s\", delay = \"{rtt} ms\" }}\n"
+            );
+        }
+        text
+    };
+    for (name, flows, least) in [
+        ("one-host", &[(0, 2)][..], 29.0),
+        ("two-hosts", &[(0, 2), (5, 2)], 12.0),
+        ("five-hosts", &[(0, 2), (2, 2), (4, 2), (6, 2), (8, 2)], 4.5),
+        ("two-hosts-mixed", &[(0, 2), (5, 40)], 11.0),
+    ] {
+        let result = run_text(name, &scenario(flows, ""));
+        let rates: Vec<f64> = (0..flows.len()).map(|index| mbit(&result, &format!("f{index}"))).collect();
+        let total = rates.iter().sum::<f64>();
+        assert!(rates.iter().all(|&rate| rate > least) && total > 28.0, "{name}: {rates:?}");
+        assert_eq!(number(&result, "/links/a/drops"), 0.0, "{name}");
+        // Q of XI is that of the router, which says nothing of the queue that a lone flow leaves in the cloud at its start.
+        let queue = number(&result, "/links/a/queue_mean_packets");
+        assert!(flows.len() == 1 || queue < 5.0, "{name}: {queue}");
+    }
+    let result = run_text(
+        "two-hosts-xi",
+        &scenario(&[(0, 2), (5, 2)], ", release = 1, give_back = 0, virtual_queue = \"host\""),
+    );
+    assert!(mbit(&result, "f1") < 1.0, "XI's own values starve the second one");
+}
+
+/// A flow in each direction through one cloud, with probes: no packet of a cloud without an estimate raises a window, so the probes
+/// are not lost with the data, and no flow falls silent.
+#[test]
+fn probes_find_a_cloud_with_traffic_both_ways() {
+    let scenario = |no_estimate: &str| {
+        let law = format!("{{ xcp = {{ interoperable = true, estimator = \"pathload\"{no_estimate} }} }}");
+        let end = format!("{{ xcp = {{ interoperable = true{no_estimate} }} }}");
+        let mut text = "[run]\nduration = \"40 s\"\n".to_owned();
+        for (name, rate, keys) in [
+            ("a", 80, format!("law = {law}\nreverse = {{ law = {end} }}\n")),
+            ("b", 30, String::new()),
+            ("c", 80, format!("law = {end}\nreverse = {{ law = {law} }}\n")),
+        ] {
+            text += &format!(
+                "[links.{name}]\nrate = \"{rate} Mbit/s\"\ndelay = \"10 ms\"\npacket_size = \"1000 B\"\n{keys}"
+            );
+        }
+        for (name, path, start) in
+            [("f", "[\"a\", \"b\", \"c\"]", 0), ("g", "[\"c.reverse\", \"b.reverse\", \"a.reverse\"]", 3)]
+        {
+            text += &format!(
+                "[flows.{name}]\nlaw = {{ xcp = {{ interoperable = true, pacing = true }} }}\npath = {path}\nsegment = \"1000 B\"\n\
+                 start = \"{start} s\"\naccess = {{ rate = \"100 Mbit/s\", delay = \"10 ms\" }}\n"
+            );
+        }
+        text
+    };
+    let drops = |result: &Value| number(result, "/links/b/drops") + number(result, "/links/b.reverse/drops");
+    let (held, passed) = (
+        run_text("both-ways", &scenario("")),
+        run_text("both-ways-pass", &scenario(", no_estimate = \"pass\"")),
+    );
+    assert!(drops(&held) < 0.2 * drops(&passed), "{} instead of {} drops", drops(&held), drops(&passed));
+    assert!(mbit(&held, "f").min(mbit(&held, "g")) > 15.0);
 }

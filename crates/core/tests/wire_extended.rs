@@ -33,6 +33,7 @@ fn vectors() -> Vec<(&'static str, Repr, Vec<u8>)> {
                 cwnd: number("cwnd") as u32,
                 epoch: number("epoch") as u8,
                 is_reset: number("flag") == 1,
+                is_difference: of.contains_key("own"),
             }),
         };
         let hex: String = hex.split_whitespace().collect();
@@ -44,7 +45,7 @@ fn vectors() -> Vec<(&'static str, Repr, Vec<u8>)> {
 
 #[test]
 fn fields_become_bytes_and_bytes_become_fields() {
-    assert_eq!(vectors().len(), 7);
+    assert_eq!(vectors().len(), 8);
     for (name, repr, bytes) in vectors() {
         let (emitted, length) = repr.emit();
         assert_eq!(emitted[..length], bytes, "{name}");

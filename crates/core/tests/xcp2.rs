@@ -90,7 +90,7 @@ fn with_all_switches_off_the_sender_is_xcp() {
     for _ in 0..300 {
         let mut ours = Sender::start(&SenderConfig::OFF, Bytes(MSS), Bytes(4 * MSS));
         let mut theirs = xcp::Sender::new(Bytes(MSS), Bytes(4 * MSS));
-        let config = xcp::SenderConfig::DEFAULT;
+        let config = SenderConfig::OFF.xcp;
         let mut now = 0;
         for _ in 0..200 {
             now += random.below(30 * MS);

@@ -46,6 +46,7 @@ struct Ack {
 	__u8 in_recovery;
 	__u8 is_window_limited;
 	__u8 is_late;
+	__u8 is_repairing;
 };
 _Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
 

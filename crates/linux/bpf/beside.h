@@ -24,9 +24,9 @@ struct Echo {
 _Static_assert(sizeof(struct Echo) == 8, "as Rust has it");
 
 struct Link {
-	__u64 state[58];
+	__u64 state[64];
 };
-_Static_assert(sizeof(struct Link) == 464, "as Rust has it");
+_Static_assert(sizeof(struct Link) == 512, "as Rust has it");
 
 struct LinkConfig {
 	__u64 capacity;
@@ -42,6 +42,8 @@ struct LinkConfig {
 	__u8 overdraw;
 	__u8 bound_headers;
 	__u8 spread;
+	__u8 average_queue;
+	__u8 remember_grants;
 };
 _Static_assert(sizeof(struct LinkConfig) == 64, "as Rust has it");
 
@@ -61,9 +63,9 @@ struct EchoReader {
 _Static_assert(sizeof(struct EchoReader) == 4, "as Rust has it");
 
 struct Sender {
-	__u64 state[17];
+	__u64 state[19];
 };
-_Static_assert(sizeof(struct Sender) == 136, "as Rust has it");
+_Static_assert(sizeof(struct Sender) == 152, "as Rust has it");
 
 struct SenderConfig {
 	__u64 desired_rate;
@@ -96,6 +98,7 @@ struct Ack {
 	__u8 in_recovery;
 	__u8 is_window_limited;
 	__u8 is_late;
+	__u8 is_repairing;
 };
 _Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
 
@@ -129,6 +132,7 @@ LAW __u64 law_link_report(struct Link *link, struct Report *report);
 LAW __u64 law_link_set_capacity(struct Link *link, __u64 capacity);
 LAW __u64 law_reader_on_ack(struct EchoReader *reader, __u64 sum);
 LAW __u64 law_sender_init(struct Sender *sender, __u64 mss, __u64 initial_window);
+LAW __u64 law_sender_lies(struct Sender *sender);
 LAW __u64 law_sender_note_losses(struct Sender *sender, struct SenderConfig *config, __u64 lost);
 LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack);
 LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
@@ -136,4 +140,5 @@ LAW __u64 law_sender_on_restart(struct Sender *sender, struct SenderConfig *conf
 LAW __u64 law_sender_on_send(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Send *send, struct Header *header);
 LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
 LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);
+LAW __u64 law_sender_resume(struct Sender *sender, __u64 mss, __u64 window);
 LAW __u64 law_sender_window(struct Sender *sender);

@@ -59,8 +59,7 @@ __attribute__((noinline)) int read_place(struct __sk_buff *skb, struct packet *p
 	return p->ecn;
 }
 
-/* The record of a flow, which begins with a first packet; null: nothing is known of it, and the packet passes as it
- * is. No map can be searched while the port is locked. */
+/* The record of a flow, which begins with a first packet; null: nothing is known of it, and the packet is told the zone. No map can be searched while the port is locked. */
 static __always_inline struct record *record_of(const struct place *place, __u64 now)
 {
 	struct record none = { .seen = now }, *record;

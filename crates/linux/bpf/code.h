@@ -306,7 +306,7 @@ int cl_host_in(struct __sk_buff *skb)
 
 	if (!is_data(skb, &p))
 		return TC_ACT_UNSPEC;
-#ifndef DPCP /* whose numbers are put right also where somebody has cleared the code */
+#ifdef MARKS /* VCP's family counts packets whose code somebody has cleared, and puts the numbers of chains right */
 	if (!p.code)
 		return TC_ACT_UNSPEC;
 #endif

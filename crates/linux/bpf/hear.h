@@ -2,6 +2,39 @@
 /* What a packet with the option brings to a socket, DPCP's law of it, and when a socket leaves its law. A part of host.bpf.c, whose state it shares. */
 #pragma once
 
+#if defined(VCP) && !defined(MARKS)
+/* What the reader of an echo says where all data packets that are new came with 00. */
+#ifdef DPCP
+#define IS_CLEARED(word) ((word) >> 31)
+#else
+#define IS_CLEARED(word) ((word) && !((word) & 3))
+#endif
+#endif
+
+#ifdef PLAIN
+/* What headers between IP and TCP have brought since. */
+static void listen(struct flow *flow)
+{
+	__u64 came = *(volatile __u64 *)&flow->shims_came;
+	__s64 change;
+
+	if (came == flow->shims_heard)
+		return;
+	flow->shims_heard = came;
+	flow->has_heard = ECHO;
+	change = __sync_lock_test_and_set(&flow->reverse_came, 0);
+	if (!change)
+		return; /* nothing was asked for, or all of it was refused */
+	flow->has_heard = VERDICT;
+	/* A router's feedback may be a whole number of steps now and then. */
+	if (change & (STEP - 1) || flow->routers)
+		flow->pending += change;
+	flow->routers = (change & (STEP - 1)) != 0;
+	if (flow->routers)
+		flow->was_answered = 1;
+}
+#endif
+
 #ifndef VCP
 /* Segments that came as one. Their options are equal, or they would not have been joined. */
 static __u32 segments_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
@@ -184,6 +217,22 @@ static void tally(struct flow *flow, __u64 now, __u64 srtt, __s64 feedback)
 		flow->began = now;
 	}
 	flow->net += feedback;
+}
+#endif
+
+#if defined(PLAIN) || defined(XCPR)
+/* The law has refused what the receiver claims beyond the requests. */
+static void note_lies(struct flow *flow)
+{
+	__u32 zero = 0, lies = law_sender_lies(&flow->sender);
+	struct host *host;
+
+	if (lies == flow->lies)
+		return;
+	flow->lies = lies;
+	host = bpf_map_lookup_elem(&hosts, &zero);
+	if (host)
+		__sync_fetch_and_add(&host->lies, 1);
 }
 #endif
 

@@ -156,6 +156,7 @@ struct flow {
 	__u8 is_paced;	    /* by us */
 	__u8 family;	    /* of VCP's routers says which load it acts on: 1 low, 2 high, 3 over */
 	__u32 epochs;	    /* of XCP-r, begun so far */
+	__u32 lies;	    /* ACKs that claimed more than was asked for */
 	__u32 una, hold;
 	__s64 pending; /* feedback for the law */
 	__s64 net;     /* feedback of this round trip */
@@ -186,6 +187,7 @@ struct flow {
 	struct CumulativeEcho echo;
 	struct EchoReader reader;
 #endif
+	__u32 since; /* first number that was sent under the law */
 	struct Sender sender;
 };
 
@@ -222,7 +224,12 @@ struct counters {
 	__u64 unwritten;	/* headers that found no room */
 	__u64 shims_sent, shims_received, shims_refused;
 };
-struct host { struct counters counters; __u32 struct_ops, pad; };
+/* What is newer stands last: another version's host may be disabled by where struct_ops is. */
+struct host {
+	struct counters counters;
+	__u32 struct_ops, pad;
+	__u64 lies; /* ACKs that claimed more than was asked for */
+};
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -340,7 +347,11 @@ static void begin(struct tcp_sock *tp, struct flow *flow, __u64 packets)
 	struct sizes sizes = sizes_of(tp);
 
 	flow->packet = sizes.packet;
-#if defined(XCPR) || defined(MARKS)
+#ifdef XCPR
+	law_sender_resume(&flow->sender, SENDER, sizes.packet, packets * sizes.packet);
+#elif defined(PLAIN)
+	law_sender_resume(&flow->sender, sizes.packet, packets * sizes.packet);
+#elif defined(MARKS)
 	law_sender_init(&flow->sender, SENDER, sizes.packet, packets * sizes.packet);
 #else
 	law_sender_init(&flow->sender, sizes.packet, packets * sizes.packet);
@@ -396,6 +407,7 @@ static void init(struct sock *sk)
 	flow->una = tp->snd_una;
 	flow->pending = flow->net = flow->feedback = 0;
 	__sync_lock_test_and_set(&flow->reverse_came, 0);
+	flow->since = tp->snd_nxt;
 #if defined(VCP) && !defined(MARKS)
 	flow->reader.heard = flow->came;
 #endif
@@ -457,7 +469,7 @@ static void blame(struct tcp_sock *tp, struct flow *flow, __u64 now)
 	__u64 first = flow->losses[0];
 
 #ifdef VCP
-	if (config.sender.loss == 1 || law_sender_zone(&flow->sender) == OVER || is_excused(flow))
+	if (config.sender.loss || law_sender_zone(&flow->sender) == OVER || is_excused(flow))
 		return;
 #else
 	if (config.sender.loss == 1 || flow->feedback + flow->net < 0)
@@ -521,35 +533,15 @@ void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
 	} else if ((state == TCP_CA_RECOVERY || state == TCP_CA_CWR) && before < TCP_CA_CWR) {
 		blame(tp, flow, now);
 		take_loss(&flow->sender, now, flight_of(tp) * flow->packet);
+#if defined(VCP) && !defined(MARKS)
+		if (state == TCP_CA_CWR) /* nothing was lost, so no ACK can say that nothing was */
+			law_sender_settle(&flow->sender);
+#endif
 	} else {
 		return;
 	}
 	follow(tp, flow);
 }
-
-#ifdef PLAIN
-/* What headers between IP and TCP have brought since. */
-static void listen(struct flow *flow)
-{
-	__u64 came = *(volatile __u64 *)&flow->shims_came;
-	__s64 change;
-
-	if (came == flow->shims_heard)
-		return;
-	flow->shims_heard = came;
-	flow->has_heard = ECHO;
-	change = __sync_lock_test_and_set(&flow->reverse_came, 0);
-	if (!change)
-		return; /* nothing was asked for, or all of it was refused */
-	flow->has_heard = VERDICT;
-	/* A router's feedback may be a whole number of steps now and then. */
-	if (change & (STEP - 1) || flow->routers)
-		flow->pending += change;
-	flow->routers = (change & (STEP - 1)) != 0;
-	if (flow->routers)
-		flow->was_answered = 1;
-}
-#endif
 
 #include "hear.h"
 
@@ -576,6 +568,9 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	ack.srtt = srtt;
 	ack.is_duplicate = tp->snd_una == flow->una;
 	ack.in_recovery = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_RECOVERY; /* after a timeout the window grows */
+#if defined(VCP) && !defined(MARKS) /* the others do not ask, and the verifier would look at every path twice */
+	ack.is_repairing = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_RECOVERY;
+#endif
 	ack.is_window_limited = is_window_limited(tp, tp->snd_nxt);
 	flow->una = tp->snd_una;
 
@@ -583,6 +578,12 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	/* Below: a law that begins anew reads what is told since. */
 #elif defined(VCP)
 	ack.reply.word = law_reader_on_ack(&flow->reader, flow->came); /* of DPCP what its law takes beside the ACK */
+	if (IS_CLEARED(ack.reply.word)) {
+		ack.reply.word = 0;
+		/* Packets from before the law was in force have no code. */
+		if ((__s32)(tp->snd_una - flow->since) > 0)
+			flow->must_leave = STRIPPED;
+	}
 	flow->has_heard = ack.reply.word ? VERDICT : NOTHING;
 #elif defined(PLAIN)
 	if (flow->is_shim)
@@ -612,6 +613,9 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	tally(flow, now, srtt, a_second(law_sender_on_ack(&flow->sender, SENDER, now, &ack, flow->came), srtt));
 #else
 	take_ack(&flow->sender, &ack, now);
+#endif
+#if defined(PLAIN) || defined(XCPR)
+	note_lies(flow);
 #endif
 #ifdef PLAIN
 	if (config.sender.safety_net && rs->losses > 0)

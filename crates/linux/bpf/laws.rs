@@ -29,7 +29,7 @@ mod units;
 use law::xcp::{self, Feedback, Header, LossPolicy, Profile, RateSource, RequestPolicy};
 use law::{Ack, Send, SenderLaw as _};
 #[cfg(window)]
-use law::xcp_r::{Config, Sender};
+use law::xcp_r::{Config, Own, Sender};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 #[cfg(not(window))]
 use xcp::{Sender, SenderConfig as Config};
@@ -43,7 +43,7 @@ pub struct SenderConfig {
     request: u32,
     /// 0 tcp, 1 maintain, 2 fallback.
     loss: u32,
-    /// 0 window, 1 measured.
+    /// 0 window, 1 measured, 2 used.
     rate_source: u32,
     /// Millionths; 0: off.
     aging: u32,
@@ -52,6 +52,7 @@ pub struct SenderConfig {
     clamp: u8,
     pacing: u8,
     ns2: u8,
+    /// With XCP-r, which has none, 1: data state windows in place of the sum of the sender's own changes.
     safety_net: u8,
 }
 
@@ -59,7 +60,8 @@ impl SenderConfig {
     #[cfg(window)]
     #[inline(always)]
     fn to_rust(&self) -> Config {
-        Config { xcp: self.to_xcp(), epochs: true }
+        let own = if self.safety_net == 0 { Own::Difference } else { Own::Reset };
+        Config { xcp: xcp::SenderConfig { safety_net: false, ..self.to_xcp() }, epochs: true, own }
     }
 
     #[cfg(not(window))]
@@ -81,8 +83,13 @@ impl SenderConfig {
             clamp: self.clamp != 0,
             aging: if self.aging == 0 { None } else { Some(Ratio(self.aging)) },
             pacing: self.pacing != 0,
-            rate_source: if self.rate_source == 0 { RateSource::Window } else { RateSource::Measured },
+            rate_source: match self.rate_source {
+                0 => RateSource::Window,
+                1 => RateSource::Measured,
+                _ => RateSource::Used,
+            },
             feedback: Feedback::Rate, // what draft-03's receivers return
+            verify: true,
             price: Ratio(self.price),
             desired_rate: Rate(self.desired_rate),
             // The thesis's is not a sender to run in earnest.
@@ -102,6 +109,10 @@ exported! {
     }
     fn law_sender_window(sender: &Sender) -> u64 {
         sender.window().0
+    }
+    // Returns how often the receiver has claimed more than was asked for, modulo 2^32.
+    fn law_sender_lies(sender: &Sender) -> u64 {
+        sender.asked().lies() as u64
     }
     fn law_sender_pacing_rate(sender: &Sender, config: &SenderConfig, srtt: u64) -> u64 {
         match sender.pacing_rate(&config.to_rust(), Duration(srtt)) {
@@ -151,6 +162,13 @@ mod rate {
         }
         fn law_sender_init(sender: &mut Sender, mss: u64, initial_window: u64) -> u64 {
             *sender = Sender::new(Bytes(mss), Bytes(initial_window));
+            0
+        }
+        // Of a flow that has sent before, whose requests stay; memory without a sender is zero.
+        fn law_sender_resume(sender: &mut Sender, mss: u64, window: u64) -> u64 {
+            let asked = sender.asked();
+            *sender = Sender::new(Bytes(mss), Bytes(window));
+            sender.set_asked(asked);
             0
         }
         fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
@@ -234,6 +252,12 @@ mod window {
         // Also of a sender that another law has ruled, whose epochs go on; memory without one is zero.
         fn law_sender_init(sender: &mut Sender, config: &SenderConfig, mss: u64, initial_window: u64) -> u64 {
             sender.resume(&config.to_rust(), Bytes(mss), Bytes(initial_window));
+            sender.forget_requests();
+            0
+        }
+        // Of a flow that has sent before, whose requests stay.
+        fn law_sender_resume(sender: &mut Sender, config: &SenderConfig, mss: u64, window: u64) -> u64 {
+            sender.resume(&config.to_rust(), Bytes(mss), Bytes(window));
             0
         }
         fn law_sender_restate(sender: &mut Sender, mss: u64, window: u64) -> u64 {

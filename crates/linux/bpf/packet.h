@@ -96,6 +96,24 @@ static __always_inline __u32 network(struct __sk_buff *skb, __u32 link_header, _
 	return at;
 }
 
+/* Segments of a super-packet. Programs and other machines' interfaces hand in some without a number (virtio_net_hdr): the kernel
+ * counts these when it cuts them, by the size of a segment. */
+static __always_inline __u32 count_segments(struct __sk_buff *skb, __u32 protocol, __u32 at, __u32 end)
+{
+	__u32 headers = 8 /* of UDP */, unit = skb->gso_size;
+	__u8 offset;
+
+	if (skb->gso_segs || !unit)
+		return skb->gso_segs > 1 ? skb->gso_segs : 1;
+	if (protocol == IPPROTO_TCP) {
+		if (bpf_skb_load_bytes(skb, at + 12, &offset, sizeof(offset)))
+			return 1;
+		headers = offset >> 4 << 2;
+	}
+	at += headers;
+	return end > at + unit ? (end - at + unit - 1) / unit : 1;
+}
+
 /* Finds IP and what it carries; 0 if it is none. The size is right whatever comes back. To be a part of a global
  * function, for it is long. */
 static __always_inline int find(struct __sk_buff *skb, struct packet *p, __u32 link_header)
@@ -107,16 +125,16 @@ static __always_inline int find(struct __sk_buff *skb, struct packet *p, __u32 l
 
 	at = network(skb, link_header, &type);
 	p->network = at;
-	p->segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+	p->segments = 1;
 	p->size = skb->len - at;
 	if (type == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = bytes_at(skb, at, sizeof(*ip));
 
 		if (!ip || ip->version != 4 || ip->ihl < 5)
 			return 0;
-		/* Short frames are padded; a super-packet may be too long for the field. */
+		/* Short frames are padded; a super-packet may be too long for the field, and is cut by its own length. */
 		end = bpf_ntohs(ip->tot_len);
-		if (end && end < p->size)
+		if (end && end < p->size && !skb->gso_size)
 			p->size = end;
 		end = at + p->size;
 		protocol = ip->protocol;
@@ -130,7 +148,7 @@ static __always_inline int find(struct __sk_buff *skb, struct packet *p, __u32 l
 		if (!ip || ip->version != 6)
 			return 0;
 		end = bpf_ntohs(ip->payload_len);
-		if (end && end + sizeof(*ip) < p->size)
+		if (end && end + sizeof(*ip) < p->size && !skb->gso_size)
 			p->size = end + sizeof(*ip);
 		end = at + p->size;
 		protocol = ip->nexthdr;
@@ -153,6 +171,7 @@ static __always_inline int find(struct __sk_buff *skb, struct packet *p, __u32 l
 	} else {
 		return 0;
 	}
+	p->segments = count_segments(skb, protocol, at, end);
 	p->protocol = protocol;
 	p->is_fragment = is_fragment;
 	p->at = at;

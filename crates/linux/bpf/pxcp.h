@@ -4,9 +4,9 @@
 #include <linux/types.h>
 
 struct Link {
-	__u64 state[66];
+	__u64 state[96];
 };
-_Static_assert(sizeof(struct Link) == 528, "as Rust has it");
+_Static_assert(sizeof(struct Link) == 768, "as Rust has it");
 
 struct LinkConfig_xcp {
 	__u64 capacity;
@@ -22,6 +22,8 @@ struct LinkConfig_xcp {
 	__u8 overdraw;
 	__u8 bound_headers;
 	__u8 spread;
+	__u8 average_queue;
+	__u8 remember_grants;
 };
 _Static_assert(sizeof(struct LinkConfig_xcp) == 64, "as Rust has it");
 
@@ -30,6 +32,7 @@ struct LinkConfig {
 	__u32 k;
 	__u32 r_max;
 	__u32 weight_cap;
+	__u32 counted_over;
 };
 _Static_assert(sizeof(struct LinkConfig) == 80, "as Rust has it");
 

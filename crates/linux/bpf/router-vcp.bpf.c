@@ -93,7 +93,8 @@ int cl_router(struct __sk_buff *skb)
 	if (record) {
 		record->seen = now;
 		code = law_link_mark(&p->link, place.index, code, &record->word) & 3;
-	} else if (kind == WORKED_ON && !place.is_chain) {
+	} else if (kind == WORKED_ON && (!place.is_chain || place.index < 2)) {
+		/* No first packet of the flow came: it may be VCP's, whose codes are zones. */
 		code = law_link_raise(&p->link, code) & 3;
 	}
 #else

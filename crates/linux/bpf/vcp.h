@@ -38,9 +38,9 @@ struct CountsReader {
 _Static_assert(sizeof(struct CountsReader) == 4, "as Rust has it");
 
 struct Sender {
-	__u64 state[15];
+	__u64 state[18];
 };
-_Static_assert(sizeof(struct Sender) == 120, "as Rust has it");
+_Static_assert(sizeof(struct Sender) == 144, "as Rust has it");
 
 struct SenderConfig {
 	__u32 alpha;
@@ -74,6 +74,7 @@ struct Ack {
 	__u8 in_recovery;
 	__u8 is_window_limited;
 	__u8 is_late;
+	__u8 is_repairing;
 };
 _Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
 
@@ -95,5 +96,6 @@ LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config,
 LAW __u64 law_sender_on_send(struct Sender *sender, struct SenderConfig *config, __u64 now);
 LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
 LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);
+LAW __u64 law_sender_settle(struct Sender *sender);
 LAW __u64 law_sender_window(struct Sender *sender);
 LAW __u64 law_sender_zone(struct Sender *sender);

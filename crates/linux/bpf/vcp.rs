@@ -60,7 +60,7 @@ pub struct SenderConfig {
     alpha: u32,
     beta: u32,
     xi: u32,
-    /// 0 tcp, 1 maintain.
+    /// 0 tcp, 1 maintain, 2 ignore.
     loss: u32,
     exponent_max: u32,
     interval: u32,
@@ -80,7 +80,11 @@ impl SenderConfig {
             alpha: Ratio(self.alpha),
             beta: Ratio(self.beta),
             xi: Ratio(self.xi),
-            loss: if self.loss == 0 { Loss::Tcp } else { Loss::Maintain },
+            loss: match self.loss {
+                0 => Loss::Tcp,
+                1 => Loss::Maintain,
+                _ => Loss::Ignore,
+            },
             exponent_max: Ratio(self.exponent_max),
             interval: Duration(self.interval as u64 * 1000),
             rtt_max: Duration(self.rtt_max as u64 * 1000),
@@ -88,6 +92,8 @@ impl SenderConfig {
             pacing: self.pacing != 0,
             smooth: self.smooth != 0,
             cut: if self.cut == 0 { mpcp::Cut::AtOnce } else { mpcp::Cut::Complete },
+            // An ACK tells chains of three too seldom to compare them with each other.
+            zones: N == 2,
             ..mpcp::SenderConfig::of(N, true)
         }
     }
@@ -131,6 +137,10 @@ exported! {
     }
     fn law_sender_on_timeout(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64, is_first: u64) -> u64 {
         sender.on_timeout(&config.to_rust(), Time(now), Bytes(flight), is_first != 0);
+        0
+    }
+    fn law_sender_settle(sender: &mut Sender) -> u64 {
+        sender.settle();
         0
     }
     fn law_sender_zone(sender: &Sender) -> u64 {

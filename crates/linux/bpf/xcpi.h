@@ -59,7 +59,7 @@ struct told {
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, PEERS_MAX + 1);
+	__uint(max_entries, PEERS_MAX + 2);
 	__type(key, __be32);
 	__type(value, struct told);
 } told SEC(".maps");

@@ -5,6 +5,7 @@
 
 struct Echo {
 	__u64 window;
+	__u32 own;
 	__u8 epoch;
 };
 _Static_assert(sizeof(struct Echo) == 16, "as Rust has it");
@@ -34,9 +35,9 @@ struct Came {
 _Static_assert(sizeof(struct Came) == 32, "as Rust has it");
 
 struct Sender {
-	__u64 state[19];
+	__u64 state[25];
 };
-_Static_assert(sizeof(struct Sender) == 152, "as Rust has it");
+_Static_assert(sizeof(struct Sender) == 200, "as Rust has it");
 
 struct Reply {
 	__u32 word;
@@ -55,6 +56,7 @@ struct Ack {
 	__u8 in_recovery;
 	__u8 is_window_limited;
 	__u8 is_late;
+	__u8 is_repairing;
 };
 _Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
 
@@ -84,10 +86,12 @@ LAW __u64 law_echo_on_ack(struct Echo *echo);
 LAW __u64 law_echo_on_data(struct Echo *echo, struct SenderConfig *config, struct Came *came);
 LAW __u64 law_sender_epoch(struct Sender *sender);
 LAW __u64 law_sender_init(struct Sender *sender, struct SenderConfig *config, __u64 mss, __u64 initial_window);
+LAW __u64 law_sender_lies(struct Sender *sender);
 LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack, __u64 told);
 LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
 LAW __u64 law_sender_on_send(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Send *send, struct Header *header);
 LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
 LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);
 LAW __u64 law_sender_restate(struct Sender *sender, __u64 mss, __u64 window);
+LAW __u64 law_sender_resume(struct Sender *sender, struct SenderConfig *config, __u64 mss, __u64 window);
 LAW __u64 law_sender_window(struct Sender *sender);

@@ -89,3 +89,14 @@ impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
         self.map_err(|error| Error::Io { what: what(), source: error.into() })
     }
 }
+
+pub(crate) const PRIVILEGE: &str =
+    "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN";
+
+/// Names the privilege that is missing, or passes the kernel's error on.
+pub(crate) fn refused(what: &str, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::missing(format!("may not {what}"), PRIVILEGE),
+        _ => Error::Io { what: format!("can not {what}"), source: error },
+    }
+}

@@ -210,6 +210,8 @@ pub struct Counters {
     pub shims_received: u64,
     /// Packets with such a header that were left alone: not draft-03's version, cut off, or fragments.
     pub shims_refused: u64,
+    /// ACKs that claimed more positive feedback than was asked for, of which nothing counted (XCP, XCP-r).
+    pub lies: u64,
 }
 
 impl Counters {
@@ -227,6 +229,7 @@ impl Counters {
             shims_sent: word(9),
             shims_received: word(10),
             shims_refused: word(11),
+            lies: word(13), // behind what names the struct_ops map
         }
     }
 }
@@ -301,6 +304,8 @@ pub struct Flow {
     /// Epochs that a sender of XCP-r has begun: changes of its window that the receiver did not make, the first included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u32>,
+    /// ACKs of the peer that claimed more positive feedback than was asked for, of which nothing counted.
+    pub lies: u32,
 }
 
 impl Flow {
@@ -334,6 +339,7 @@ impl Flow {
             },
             load: (is_vcp && routers > 0).then_some(routers),
             epochs: is_xcp_r.then(|| half(bytes, 36)),
+            lies: if is_vcp || has_marks { 0 } else { half(bytes, 40) },
         })
     }
 }
@@ -880,7 +886,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         interfaces: shim::names(&installed.interfaces)?,
         loss: ["tcp", "maintain", "fallback"][half(config, 44).min(2) as usize],
         fallback: text(&config[NAME_SIZE..2 * NAME_SIZE]),
-        cgroup: installed.cgroup,
+        cgroup: cgroup::shown(&installed.cgroup),
         counters: host.counters()?,
         sockets: host.sockets()?,
     };

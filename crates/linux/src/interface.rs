@@ -7,13 +7,12 @@ use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::{Context, Error, Result};
-use crate::router::refused;
+use crate::error::{Context, Error, Result, refused};
 use crate::sys::bpf::{self, ProgramInfo, os};
 use crate::sys::command;
 
-/// Ethernet's header, which a link's rate does not count (docs/design/contract.md 2).
-pub(crate) const ETHERNET: u32 = 14;
+/// Bytes of Ethernet's header, which a link's rate does not count (docs/design/contract.md 2).
+pub const ETHERNET: u32 = 14;
 
 /// The way in which a program is attached to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

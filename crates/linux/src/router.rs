@@ -8,9 +8,14 @@ mod beside;
 pub mod clouds;
 mod ensure;
 mod layout;
+mod maps;
+mod object;
 pub mod police;
 mod program;
+mod shaper;
+mod shares;
 mod source;
+mod state;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -22,7 +27,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 
 pub use crate::encoding::Encoding;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, refused};
 pub use crate::interface::Hook;
 use crate::interface::{Hung, Interface, Place, Side, json};
 use crate::sys::bpf::os;
@@ -30,14 +35,17 @@ use crate::sys::command;
 use crate::sys::offload;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
-pub use beside::{Beside, Follower, Weights, check_beside};
-use ensure::Shaper;
-pub use ensure::{Change, Part, State, ensure, ensured, replace};
+pub use beside::{Beside, Follower, check_beside};
+pub use ensure::{Change, Part, ensure, ensured, replace};
+use maps::{CONFIG, PARTS, PORT, PROGRAM, incomplete, read};
+pub use object::law_name_in;
 pub use police::Policed;
-pub(crate) use program::refused;
-use program::{CONFIG, PARTS, PORT, PROGRAM, Settings, incomplete, read};
-pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
+use program::Settings;
+pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name};
+use shaper::Shaper;
+pub use shares::Weights;
 pub use source::{Fed, Feeder, PATIENCE, Source, SourceKind, SourceState};
+pub use state::State;
 
 /// Handle of the root qdisc that is ours.
 const HANDLE: u32 = 0xcc1_0000;
@@ -161,28 +169,44 @@ impl Law {
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
     pub fn tell(&mut self, name: &str, value: Ratio) -> bool {
-        let place = match (self, name) {
+        let place = match (&mut *self, name) {
             (Self::Any(law), _) => return law.tell(name, value),
             (Self::Pxcp(law), "k") => &mut law.k,
             (Self::Pxcp(law), "r-max") if value < Ratio::ONE => &mut law.r_max,
-            (
-                Self::Xcp(law)
-                | Self::Beside(law, _)
-                | Self::Policed(law, _)
-                | Self::PerCpu(law)
-                | Self::XcpI(law, _)
-                | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
-                _,
-            ) => match name {
-                "alpha" => &mut law.alpha,
-                "beta" => &mut law.beta,
-                "gamma" => &mut law.gamma,
+            _ => match (self.xcp_mut(), name) {
+                (Some(law), "alpha") => &mut law.alpha,
+                (Some(law), "beta") => &mut law.beta,
+                (Some(law), "gamma") => &mut law.gamma,
                 _ => return false,
             },
-            (Self::Mpcp(_), _) => return false,
         };
         *place = value;
         true
+    }
+
+    /// Switches a part of XCP's law on that is off by default: `average-queue` or `remember-grants`. Returns false if the law has no
+    /// such part.
+    pub fn switch_on(&mut self, name: &str) -> bool {
+        let place = match (self.xcp_mut(), name) {
+            (Some(law), "average-queue") => &mut law.average_queue,
+            (Some(law), "remember-grants") => &mut law.remember_grants,
+            _ => return false,
+        };
+        *place = true;
+        true
+    }
+
+    /// XCP's part of the law, if it has one.
+    fn xcp_mut(&mut self) -> Option<&mut xcp::LinkConfig> {
+        match self {
+            Self::Xcp(law)
+            | Self::Beside(law, _)
+            | Self::Policed(law, _)
+            | Self::PerCpu(law)
+            | Self::XcpI(law, _)
+            | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }) => Some(law),
+            Self::Any(_) | Self::Mpcp(_) => None,
+        }
     }
 
     /// Returns the law beside all other traffic, in a class of its own; `None`: it is not XCP, the only one that can be.
@@ -278,8 +302,8 @@ impl Law {
             }
             Self::Pxcp(law) => {
                 xcp_constants(&mut bytes, &law.xcp);
-                for ratio in [law.k, law.r_max, law.weight_cap] {
-                    bytes.extend(ratio.0.to_ne_bytes());
+                for word in [law.k.0, law.r_max.0, law.weight_cap.0, law.counted_over] {
+                    bytes.extend(word.to_ne_bytes());
                 }
             }
             Self::Mpcp(law) => {
@@ -309,8 +333,16 @@ fn xcp_constants(bytes: &mut Vec<u8>, law: &xcp::LinkConfig) {
     for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
         bytes.extend(span.0.to_ne_bytes());
     }
-    let switches =
-        [law.capture, law.thesis, law.overdraw, law.bound_headers, law.spread, false, false, false];
+    let switches = [
+        law.capture,
+        law.thesis,
+        law.overdraw,
+        law.bound_headers,
+        law.spread,
+        law.average_queue,
+        law.remember_grants,
+        false,
+    ];
     bytes.extend(switches.map(u8::from));
 }
 
@@ -337,7 +369,8 @@ pub fn dpcp(rate: BitRate) -> Law {
 
 /// Returns P-XCP with its usual constants (docs/protocols/pxcp.md) for a link of this rate.
 pub fn pxcp(rate: BitRate) -> Law {
-    Law::Pxcp(pxcp::LinkConfig { xcp: xcp(rate), ..pxcp::LinkConfig::DEFAULT })
+    let own = pxcp::LinkConfig::DEFAULT;
+    Law::Pxcp(pxcp::LinkConfig { xcp: xcp::LinkConfig { capture: own.xcp.capture, ..xcp(rate) }, ..own })
 }
 
 /// Returns XCP-i with XCP's usual constants for a link of this rate, whose port has this address.
@@ -777,7 +810,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             other_build: settings.is_of_other_build(),
             source,
             warning: shaper
-                .and_then(|shaper| ensure::warning(interface, shaper))
+                .and_then(|shaper| shaper::warning(interface, shaper))
                 .or(gone)
                 .or_else(|| source.and_then(Fed::warning))
                 .or_else(|| beside.and_then(|beside| beside.warning()))
@@ -894,8 +927,8 @@ fn tell_rate(attached: &Attached, mut settings: Settings, name: &str, rate: BitR
     written.map_err(|error| refused("write a map", os(error)))
 }
 
-/// Bytes in the token bucket of an interface with frames of so many at most.
-pub(crate) fn burst(rate: BitRate, frame: u32) -> u64 {
+/// Returns the bytes in the token bucket of an interface whose largest frame, with its link header, has this many bytes.
+pub fn burst(rate: BitRate, frame: u32) -> u64 {
     rate.bytes().over(BURST).0.max(BURST_MIN).max(BURST_PACKETS * u64::from(frame))
 }
 

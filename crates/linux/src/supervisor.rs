@@ -13,13 +13,16 @@
 //! comes next undoes that, too ([`clean`]).
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::net::sockopt;
+use rustix::process::geteuid;
 
 use crate::error::{Context, Error, Result};
 use crate::sys::diag::{Diag, States};
@@ -243,9 +246,14 @@ impl Guard {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some((mut supervisor, socket)) = self.supervisor.take() else { return Ok(()) };
-        // Out of what is about to be killed.
-        cgroup::enter(&self.home).or_else(|_| cgroup::enter(&cgroup::root()?))?;
+        let Some((mut supervisor, mut socket)) = self.supervisor.take() else { return Ok(()) };
+        // Out of what is about to be killed. A command that is root no more asks the supervisor to move it.
+        if !geteuid().is_root() {
+            let moved = socket.write_all(&[1]).and_then(|()| socket.read_exact(&mut [0]));
+            moved.context(|| "the supervisor does not answer".into())?;
+        } else {
+            cgroup::enter(&self.home).or_else(|_| cgroup::enter(&cgroup::root()?))?;
+        }
         drop(socket);
         let ended = supervisor.wait().context(|| "can not wait for the supervisor".into())?;
         if ended.success() {
@@ -290,10 +298,10 @@ fn open_log(folder: &Path) -> Result<File> {
 }
 
 /// Held while folders come and go and parameters of the machine change.
-fn lock() -> Result<File> {
+pub(crate) fn lock() -> Result<File> {
     let path = Path::new(ROOT).join("lock");
     let what = || format!("can not lock {}", path.display());
-    fs::create_dir_all(ROOT).context(what)?;
+    DirBuilder::new().recursive(true).mode(0o755).create(ROOT).context(what)?;
     let file = OpenOptions::new().append(true).create(true).open(&path).context(what)?;
     flock(&file, FlockOperation::LockExclusive).context(what)?;
     Ok(file)
@@ -317,8 +325,27 @@ pub fn supervise(id: &str) -> Result<()> {
     let mut command = io::stdin();
     rustix::io::write(&command, &[1]).context(|| "can not tell that the supervisor is ready".into())?;
     // Ends when nobody has the other end: the command has, and nothing that it starts.
-    let _ = command.read_to_end(&mut Vec::new());
+    while command.read_exact(&mut [0]).is_ok() {
+        release(&folder)?;
+        rustix::io::write(&command, &[1]).context(|| "can not tell that the command is out".into())?;
+    }
     undo(&folder)
+}
+
+/// Moves the command from its control group to the one above, from which it came.
+fn release(folder: &Path) -> Result<()> {
+    let who = sockopt::socket_peercred(io::stdin()).context(|| "can not ask for the command".into())?;
+    for undo in journal(folder)? {
+        if let Undo::Cgroup(path) = undo {
+            let above = path.parent().unwrap_or(Path::new(""));
+            let group = cgroup::root()?.join(above);
+            let pid = who.pid.as_raw_pid().to_string();
+            fs::write(group.join("cgroup.procs"), pid)
+                .context(|| format!("can not move the command to {}", group.display()))?;
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the names of the folders of commands that died together with their supervisors.
@@ -327,7 +354,7 @@ pub fn supervise(id: &str) -> Result<()> {
 /// If the folders can not be read.
 pub fn dead() -> Result<Vec<String>> {
     let mut dead = Vec::new();
-    for id in folders()? {
+    for id in names()? {
         if lock_dead(&Path::new(ROOT).join(&id))?.is_some() {
             dead.push(id);
         }
@@ -335,8 +362,13 @@ pub fn dead() -> Result<Vec<String>> {
     Ok(dead)
 }
 
-/// The folders of all commands.
-fn folders() -> Result<Vec<String>> {
+/// Returns the folders of all commands, dead ones included.
+pub(crate) fn folders() -> Result<Vec<PathBuf>> {
+    Ok(names()?.iter().map(|name| Path::new(ROOT).join(name)).collect())
+}
+
+/// The names of the folders of all commands.
+fn names() -> Result<Vec<String>> {
     let entries = match fs::read_dir(ROOT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.context(|| format!("can not read {ROOT}"))?,
@@ -371,7 +403,7 @@ fn lock_dead(folder: &Path) -> Result<Option<File>> {
 pub fn clean() -> Result<Vec<String>> {
     process::require_privilege()?;
     let mut cleaned = Vec::new();
-    for id in folders()? {
+    for id in names()? {
         let folder = Path::new(ROOT).join(&id);
         let held = {
             let _lock = lock()?;

@@ -62,6 +62,8 @@ fn the_first_decision_after_a_source_has_spoken_is_by_what_it_said() {
     let test = "the_first_decision_after_a_source_has_spoken_is_by_what_it_said";
     let Some(lab) = Lab::new(test) else { return };
     let folder = tempfile::tempdir().unwrap();
+    // The command runs as nobody.
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let file = folder.path().join("rate");
     let say = |rate: &str| std::fs::write(&file, format!("{rate}\n")).unwrap();
     say("50 Mbit/s");
@@ -70,7 +72,7 @@ fn the_first_decision_after_a_source_has_spoken_is_by_what_it_said() {
             return;
         }
         let line = format!("while cat {}; do sleep 0.05; done", file.display());
-        let (feeder, _told) = feed(&Source::Command(line), BitRate(10_000_000));
+        let (feeder, _told) = feed(&Source::Command { line, user: "nobody".into() }, BitRate(10_000_000));
         let reader = Reader::open("v0").unwrap();
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let mut step = || {

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use congestlab_core::law::mpcp;
 use congestlab_core::law::xcp::LinkConfig;
 use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
@@ -21,7 +22,7 @@ use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::qdisc::QdiscReader;
 use congestlab_net::port::PortConfig;
 use congestlab_net::queue::Limit;
-use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use path::{Path, capture};
 
@@ -396,6 +397,33 @@ fn what_stays_is_found_and_removed() {
     assert!(is_gone(&config.name));
     assert!(!host::status_of(&config.name).unwrap().enabled);
     assert!(matches!(host::disable_named(&config.name), Err(Error::Input { .. })));
+}
+
+/// The kernel looks at a million instructions of a program and refuses it then. A fifth is kept for what newer kernels look at.
+#[test]
+fn every_law_and_reaction_to_loss_is_verified_with_a_margin() {
+    let losses = [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback];
+    let codes = [mpcp::Loss::Tcp, mpcp::Loss::Maintain, mpcp::Loss::Ignore];
+    let senders = [host::sender_config, host::xcp_r_config].into_iter().flat_map(|law| losses.map(law));
+    let coded = [host::vcp_config, host::dpcp_config, host::tpcp_config];
+    let coded = coded.into_iter().flat_map(|law| codes.map(law));
+    let marked = [host::dctcp_config(), host::prague_config(), host::abc_config()];
+    let path = path!("every_law_and_reaction_to_loss_is_verified_with_a_margin", Encoding::Option);
+    for sender in senders.chain(coded).chain(marked) {
+        let encoding =
+            if [host::NAME, host::XCP_R].contains(&sender.name()) { Encoding::Option } else { Encoding::Ecn };
+        let name = format!("{}_v{}", sender.name(), std::process::id() % 100_000);
+        let config = Config { sender: sender.clone(), encoding, ..Config::new(name, &path.cgroup) };
+        let _host = enable!("every_law_and_reaction_to_loss_is_verified_with_a_margin", &config);
+        // Also those of tests beside this one: the same limit holds for them.
+        let most = ProgInfoIter::default().max_by_key(|program| program.verified_insns).unwrap();
+        assert!(
+            most.verified_insns < 800_000,
+            "{}: {} of {sender:?}",
+            most.verified_insns,
+            most.name.to_string_lossy()
+        );
+    }
 }
 
 /// By hand and by a file that is applied: what one has added the other leaves.

@@ -73,7 +73,7 @@ fn a_structure_that_c_sees_otherwise_is_refused() {
     let says = "law.h is not what the laws have: make bpf";
     for (ours, other) in [
         ("__u64 acked;\n\t__u64 flight;", "__u64 flight;\n\t__u64 acked;"),
-        ("__u64 state[17]", "__u64 state[15]"),
+        ("__u64 state[19]", "__u64 state[15]"),
         ("__u64 law_sender_window(", "__u32 law_sender_window("),
     ] {
         let changed = header.replace(ours, other);
@@ -191,7 +191,16 @@ fn link_config_bytes(config: &LinkConfig) -> Vec<u8> {
     let spans = [config.min_interval, config.max_interval, config.initial_interval, config.allowed_queue];
     bytes.extend(words(&spans.map(|span| span.0)));
     bytes.extend(
-        [config.capture, config.thesis, config.overdraw, config.bound_headers, config.spread].map(u8::from),
+        [
+            config.capture,
+            config.thesis,
+            config.overdraw,
+            config.bound_headers,
+            config.spread,
+            config.average_queue,
+            config.remember_grants,
+        ]
+        .map(u8::from),
     );
     bytes
 }
@@ -204,7 +213,11 @@ fn sender_config_bytes(config: &SenderConfig) -> Vec<u8> {
         LossPolicy::Fallback => 2,
     };
     let request = u32::from(config.request == RequestPolicy::Unlimited);
-    let source = u32::from(config.rate_source == RateSource::Measured);
+    let source = match config.rate_source {
+        RateSource::Window => 0,
+        RateSource::Measured => 1,
+        RateSource::Used => 2,
+    };
     for word in [request, loss, source, config.aging.map_or(0, |weight| weight.0), config.price.0] {
         bytes.extend(word.to_le_bytes());
     }
@@ -227,13 +240,15 @@ struct Stream {
     answers: Vec<Answer>,
 }
 
-/// The twin has no `spread`, which is newer than it.
+/// The twin has no `spread`, `average_queue` and `remember_grants`, which are newer than it.
 fn link_config(random: &mut Random, only_link: bool) -> LinkConfig {
     LinkConfig {
         capacity: Rate(8000 << random.below(24)),
         capture: random.below(2) == 0,
         bound_headers: random.below(2) == 0,
         spread: !only_link && random.below(2) == 0,
+        average_queue: !only_link && random.below(2) == 0,
+        remember_grants: !only_link && random.below(2) == 0,
         ..LinkConfig::DEFAULT
     }
 }
@@ -247,7 +262,8 @@ fn sender_config(random: &mut Random) -> SenderConfig {
         aging: [None, Some(Ratio::ppm(500_000)), Some(Ratio::ppm(10_000))][random.below(3) as usize],
         pacing: random.below(2) == 0,
         feedback: Feedback::Rate,
-        rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
+        verify: true,
+        rate_source: [RateSource::Window, RateSource::Measured, RateSource::Used][random.below(3) as usize],
         price: Ratio([1_000_000, 2_500_000][random.below(2) as usize]),
         desired_rate: Rate(1_000_000 << random.below(14)),
         profile: if random.below(3) == 0 { Profile::Ns2 } else { Profile::Standard },
@@ -504,7 +520,10 @@ impl Window {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let xcp = sender_config(&mut random);
-        let config = xcp_r::Config { xcp, epochs: true };
+        let own = if random.below(2) == 0 { xcp_r::Own::Difference } else { xcp_r::Own::Reset };
+        // XCP-r has no safety net: its place says what data state.
+        let xcp = SenderConfig { safety_net: false, ..xcp };
+        let config = xcp_r::Config { xcp, epochs: true, own };
         let sender = xcp_r::Sender::new(&config, Bytes(1500), Bytes(1500));
         Self { now: 0, sender, echo: xcp_r::Echo::new(Bytes(1500)), config, random }
     }
@@ -515,7 +534,9 @@ impl Window {
             self.sender.resume(&self.config, Bytes(1500), Bytes(1500));
         }
         self.sender.resume(&self.config, Bytes(1500), Bytes(3000));
-        let config = sender_config_bytes(&self.config.xcp);
+        let is_reset = self.config.own == xcp_r::Own::Reset;
+        let stated = SenderConfig { safety_net: is_reset, ..self.config.xcp };
+        let config = sender_config_bytes(&stated);
         let init = self.op([0, 0, 1500, 3000], config, Header::default(), 0);
         self.echo = xcp_r::Echo::new(Bytes(1500));
         [init, self.op([7, 0, 1500, 0], vec![], Header::default(), 0)]
@@ -805,6 +826,8 @@ impl Divided {
             capacity: Rate(8000 << random.below(24)),
             capture: random.below(2) == 0,
             bound_headers: random.below(2) == 0,
+            average_queue: random.below(2) == 0,
+            remember_grants: random.below(2) == 0,
             ..LinkConfig::DEFAULT
         };
         let whole = Link::new(config, Duration(20 * MS), Duration(10 * MS));

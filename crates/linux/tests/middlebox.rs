@@ -103,7 +103,8 @@ impl Path {
         path.namespace("m").run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap().unwrap();
         let way = || Some(Direction::new(PortConfig::new(UNLIMITED, 5_000_000_000, Limit::None), 1, "wire"));
         let clock = Arc::new(Clock::start());
-        let link = path.namespace("w").run(|| Link::new("w0", "w1", way(), way(), clock).unwrap()).unwrap();
+        let mut link =
+            path.namespace("w").run(|| Link::new("w0", "w1", way(), way(), clock).unwrap()).unwrap();
         let stop = path.stop.clone();
         path.wire = Some(thread::spawn(move || drop(link.run(&stop))));
         let config = router::Config {

@@ -413,6 +413,25 @@ fn super_packets_get_what_their_segments_would() {
     }
 }
 
+/// As programs hand them in by `struct virtio_net_hdr`, with any length in IP's header: the kernel cuts them by their own length.
+#[test]
+fn super_packets_without_a_number_of_segments_count_as_what_leaves() {
+    let test = "super_packets_without_a_number_of_segments_count_as_what_leaves";
+    for (ip, headers) in [(Ip::V4, 60), (Ip::V6, 80)] {
+        let Some(program) = load(test, &quiet(Encoding::Option)) else { return };
+        let before = program.sample().unwrap();
+        let mut sent = segment(&[], ip, &data(ASKS, 0), &vec![0xcd; 59 * 60 + 1]);
+        // The length of the first segment.
+        let (at, length) = if ip == Ip::V4 { (16, 120u16) } else { (18, 100) };
+        sent[at..at + 2].copy_from_slice(&length.to_be_bytes());
+        let wire = sent.len() as u32 + 59 * (14 + headers);
+        program.pass(&sent, &mut super_packet(0, 60, wire), 1).unwrap();
+        let after = program.sample().unwrap();
+        assert_eq!(after.xcp_packets - before.xcp_packets, 60);
+        assert_eq!(after.bytes - before.bytes, u64::from(60 * headers + 59 * 60 + 1));
+    }
+}
+
 fn extreme_headers(test: &str, told: Law) {
     let mut config = Config { law: told, ..config(Encoding::Option) };
     law(&mut config).initial_interval = Duration(SECOND / 1000);
@@ -464,6 +483,10 @@ fn p_xcp_tells_how_many_flows_it_counted_and_how_many_are_limited() {
     let mut config = Config { law: router::pxcp(GIGABIT), ..config(Encoding::Option) };
     law(&mut config).initial_interval = Duration(SECOND / 100);
     law(&mut config).min_interval = Duration(SECOND);
+    // The counts of one interval, as in the paper.
+    if let Law::Pxcp(law) = &mut config.law {
+        law.counted_over = 1;
+    }
     let Some(program) = load(test, &config) else { return };
     let wants = |delta| Header { x: Duration(5_000_000).to_header(), delta, ..ASKS };
     sleep(11 * MS);

@@ -148,6 +148,26 @@ fn hosts_fill_a_link_by_codes_and_the_kernels_own_ecn_sees_none_of_them() {
     assert_eq!(count("TcpInCsumErrors"), 0, "{seen}");
 }
 
+/// A middlebox that clears the ECN field: the receiver says so, and CUBIC takes over.
+#[test]
+fn a_path_that_clears_codes_gets_cubic() {
+    let mut path = path!("vcp/clear", Encoding::Ecn);
+    let mut host = enable!("vcp/clear", &path.config());
+    for end in ["c", "s"] {
+        path.namespace(end).run(|| host.insert_at("eth0")).unwrap().unwrap();
+    }
+    path.attach(10_000_000, Some(Queue::Bytes(300_000)));
+    let port = path.serve(true);
+    path.start("c", &format!("iperf3 -c 10.0.2.2 -p {port} -t 20"), true);
+    path.until(&host, "VCP", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 3);
+    let rules = "add table ip m; add chain ip m f { type filter hook forward priority -150; }; \
+                 add rule ip m f ip ecn set not-ect";
+    path.run("r", &format!("nft '{rules}'"), false);
+    let socket = path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback);
+    assert_eq!((socket.flow.reason, &*socket.congestion_control), (Some(Reason::Stripped), "cubic"));
+    assert_eq!(host.counters().unwrap().fallbacks_stripped, 1);
+}
+
 #[test]
 fn a_peer_without_vcp_gets_cubic() {
     let mut path = path!("vcp/peer", Encoding::Ecn);

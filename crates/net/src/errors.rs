@@ -3,7 +3,7 @@
 //! docs/design/protocols.md 12.1. Computed with `libm`, once for each packet size, so that every machine gets
 //! the same probabilities.
 
-use crate::impairments::GilbertElliott;
+use crate::packet::Picos;
 use crate::random::Probability;
 
 /// Frequency of bit errors on a link.
@@ -21,6 +21,30 @@ pub enum ErrorRate {
     },
     /// Errors in bursts.
     GilbertElliott(GilbertElliott),
+}
+
+/// Errors in bursts (Gilbert, Elliott; docs/design/protocols.md 12.1): the wire is good or bad by turns, each for an
+/// exponentially distributed time, packets or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Mean time in the good state, ps.
+    pub good: Picos,
+    /// Mean time in the bad state, ps.
+    pub bad: Picos,
+    /// Probability that a packet of `size` bytes breaks in the good state. Packets of other sizes follow the bit
+    /// error rate that it implies.
+    pub good_packet_error_rate: f64,
+    /// Probability that a packet of `size` bytes breaks in the bad state.
+    pub packet_error_rate: f64,
+    /// Bytes of the whole IP packet.
+    pub size: u16,
+}
+
+impl GilbertElliott {
+    /// Returns the part of the time in which the wire is bad.
+    pub fn bad_share(&self) -> f64 {
+        self.bad as f64 / (self.good as f64 + self.bad as f64)
+    }
 }
 
 impl ErrorRate {

@@ -3,33 +3,10 @@
 
 use alloc::boxed::Box;
 
+pub use crate::errors::GilbertElliott;
 use crate::errors::{BitErrors, ErrorRate};
 use crate::packet::Picos;
 use crate::random::{Probability, Stream};
-
-/// Errors in bursts (Gilbert, Elliott; docs/design/protocols.md 12.1): the wire is good or bad by turns, each for an
-/// exponentially distributed time, packets or not.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GilbertElliott {
-    /// Mean time in the good state, ps.
-    pub good: Picos,
-    /// Mean time in the bad state, ps.
-    pub bad: Picos,
-    /// Probability that a packet of `size` bytes breaks in the good state. Packets of other sizes follow the bit
-    /// error rate that it implies.
-    pub good_packet_error_rate: f64,
-    /// Probability that a packet of `size` bytes breaks in the bad state.
-    pub packet_error_rate: f64,
-    /// Bytes of the whole IP packet.
-    pub size: u16,
-}
-
-impl GilbertElliott {
-    /// Returns the part of the time in which the wire is bad.
-    pub fn bad_share(&self) -> f64 {
-        self.bad as f64 / (self.good as f64 + self.bad as f64)
-    }
-}
 
 /// From so many mean turns without a packet on, the state says nothing of the one before, and is drawn
 /// anew: a wire may be idle for long.
@@ -115,6 +92,23 @@ pub struct Reorder {
     pub probability: Probability,
     /// Additional delay of such a packet, ps.
     pub delay: Picos,
+}
+
+/// Rewriting of the ECN field of IP, as middleboxes do it: to packets of every kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcnRewrite {
+    /// Code with which a packet leaves, by the code with which it came: 00, 01 (ECT(1)), 10 (ECT(0)), 11 (CE).
+    pub to: [u8; 4],
+    /// Probability that a packet is rewritten.
+    pub probability: Probability,
+}
+
+impl EcnRewrite {
+    /// Returns the code with which a packet leaves that came with `code`.
+    #[inline]
+    pub const fn of(&self, code: u8) -> u8 {
+        self.to[(code & 3) as usize] & 3
+    }
 }
 
 /// Spans of time, in order, of which none overlap.

@@ -14,6 +14,9 @@ pub type Picos = u64;
 /// Picoseconds in a nanosecond.
 pub const PS_PER_NS: u64 = 1_000;
 
+/// Picoseconds in a second. A rate in bit/s times picoseconds gives *work* in units of 10^-12 bit.
+pub const PS_PER_S: u64 = 1_000_000_000_000;
+
 /// Purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]

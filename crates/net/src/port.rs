@@ -17,7 +17,7 @@ mod unused;
 
 use crate::capacity::{CapacityFrom, Follower};
 use crate::errors::ErrorRate;
-use crate::impairments::{Reorder, Spans};
+use crate::impairments::{EcnRewrite, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::queue::meter::Meter;
 use crate::queue::{Discipline, Fifo, Limit, Others, Reason, Waiting, is_low_priority};
@@ -25,7 +25,7 @@ use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Frame, Server, Service};
 use crate::stats::Histogram;
-use crate::xcp_i::PortView;
+use crate::xcp_i::{Passage, PortView};
 use alloc::boxed::Box;
 use beside::Beside;
 use congestlab_core::capacity::Counters;
@@ -84,6 +84,8 @@ pub struct PortConfig {
     pub ack_blackout: Spans,
     /// Packets that come later; `None`: there are none.
     pub reorder: Option<Reorder>,
+    /// Rewriting of the ECN field on the wire; `None`: the field stays.
+    pub ecn: Option<EcnRewrite>,
     /// Time between two samples, ps; `None`: no samples.
     pub sample_every: Option<Picos>,
 }
@@ -104,6 +106,7 @@ impl PortConfig {
             ack_loss: Probability::ZERO,
             ack_blackout: Spans::default(),
             reorder: None,
+            ecn: None,
             sample_every: None,
         }
     }
@@ -124,6 +127,8 @@ pub struct Streams {
     pub bursts: Stream,
     /// Choice of the packets that come later.
     pub reorder: Stream,
+    /// Choice of the packets whose ECN field is rewritten.
+    pub ecn: Stream,
 }
 
 impl Streams {
@@ -136,6 +141,7 @@ impl Streams {
             queue: stream("red"),
             bursts: stream("bursts"),
             reorder: stream("reorder"),
+            ecn: stream("ecn"),
         }
     }
 }
@@ -200,6 +206,8 @@ pub enum PortEvent {
         /// View that the law had of it.
         view: LinkView,
     },
+    /// A packet has crossed a cloud, and the router's agent has dealt with its header. Only for an output that watches.
+    Crossed(Box<Passage>),
     /// A packet begins transmission. Only for an output that watches.
     Departed {
         /// The packet.

@@ -5,6 +5,7 @@
 //! picosecond at which the capacity since the period's begin covers all its packets, so nothing
 //! drifts, however odd the rate.
 
+pub use crate::packet::PS_PER_S;
 use crate::packet::Picos;
 use crate::trace::{OPPORTUNITY, Trace};
 use alloc::boxed::Box;
@@ -13,8 +14,6 @@ use alloc::vec::Vec;
 use congestlab_core::units::{BitRate, Rate};
 use core::fmt;
 
-/// Picoseconds in a second. A rate in bit/s times picoseconds gives *work* in units of 10^-12 bit.
-pub const PS_PER_S: u64 = 1_000_000_000_000;
 /// Later than every event of a run.
 pub const NEVER: Picos = u64::MAX;
 

@@ -38,10 +38,12 @@ pub enum TraceError {
         /// Text of the line, at most 80 characters.
         text: String,
     },
-    /// The line has two numbers, as files with a rate over time have.
-    TwoColumns {
+    /// The line has several numbers, or is the first and names them, as files with a rate over time have.
+    Columns {
         /// The line, from 1.
         line: usize,
+        /// Columns of the line.
+        count: usize,
         /// Text of the line, at most 80 characters.
         text: String,
     },
@@ -67,7 +69,7 @@ impl TraceError {
         match *self {
             Self::Empty => None,
             Self::NotANumber { line, .. }
-            | Self::TwoColumns { line, .. }
+            | Self::Columns { line, .. }
             | Self::NotMonotone { line, .. }
             | Self::ZeroPeriod { line } => Some(line),
         }
@@ -81,12 +83,12 @@ impl TraceError {
             text.push_str("...");
         }
         let is_between = |c: char| c.is_ascii_whitespace() || c == ',' || c == ';';
-        let mut columns = all.split(is_between).filter(|column| !column.is_empty());
-        let mut is_number = || columns.next().is_some_and(|column| column.parse::<f64>().is_ok());
-        match is_number() && is_number() && columns.next().is_none() {
-            true => Self::TwoColumns { line, text },
-            false => Self::NotANumber { line, text },
+        let columns = || all.split(is_between).filter(|column| !column.is_empty());
+        let count = columns().count();
+        if count > 1 && (line == 1 || columns().all(|column| column.parse::<f64>().is_ok())) {
+            return Self::Columns { line, count, text };
         }
+        Self::NotANumber { line, text }
     }
 }
 
@@ -97,9 +99,9 @@ impl fmt::Display for TraceError {
             Self::NotANumber { line, text } => {
                 write!(f, "line {line}, `{text}`, is not a whole number of milliseconds below 4294967296")
             }
-            Self::TwoColumns { line, text } => write!(
+            Self::Columns { line, count, text } => write!(
                 f,
-                "line {line}, `{text}`, has two columns, as files with seconds and Mbit/s have: a trace has one \
+                "line {line}, `{text}`, has {count} columns, as files with seconds and Mbit/s have: a trace has one \
                  number per line, the millisecond at which a packet of 1500 bytes may leave; rates over time are `steps`"
             ),
             Self::NotMonotone { line, stamp, before } => {
@@ -138,6 +140,11 @@ impl Trace {
         Self::new(stamps?)
     }
 
+    /// Returns the number of opportunities in a period.
+    pub fn opportunities(&self) -> usize {
+        self.stamps.len()
+    }
+
     /// Creates a trace of these milliseconds.
     ///
     /// # Errors
@@ -171,7 +178,7 @@ impl Trace {
 
     /// Returns the mean rate over one period, rounded down (docs/design/contract.md 2).
     pub fn mean_rate(&self) -> BitRate {
-        let bits = u128::from(self.bits_per_period()) * u128::from(crate::service::PS_PER_S);
+        let bits = u128::from(self.bits_per_period()) * u128::from(crate::packet::PS_PER_S);
         BitRate(u64::try_from(bits / u128::from(self.period())).unwrap_or(u64::MAX))
     }
 

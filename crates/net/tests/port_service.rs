@@ -201,9 +201,9 @@ fn what_is_no_trace_is_refused_with_its_line() {
         ("1\n\n2\n", 2, ""),
         ("-1\n", 1, "-1"),
         ("1.5", 1, "1.5"),
-        ("1\n2 3 4", 2, "2 3 4"),
+        ("1\n2x 3 4", 2, "2x 3 4"),
         ("4294967296", 1, "4294967296"),
-        ("time rate\n", 1, "time rate"),
+        ("1\ntime rate\n", 2, "time rate"),
     ] {
         assert_eq!(refused(text), TraceError::NotANumber { line, text: shown.into() }, "{text:?}");
     }
@@ -213,11 +213,18 @@ fn what_is_no_trace_is_refused_with_its_line() {
         format!("line 2, `{}...`, is not a whole number of milliseconds below 4294967296", "x".repeat(80))
     );
     // Seconds and Mbit/s, as studies of bit rates have links.
-    for text in ["0.0 4.2\n0.5 3.9", "0.0\t4.2", "0,4.2", "0; 4.2"] {
-        let first = text.lines().next().unwrap();
-        assert_eq!(refused(text), TraceError::TwoColumns { line: 1, text: first.into() }, "{text:?}");
+    for (text, line, count) in [
+        ("0.0 4.2\n0.5 3.9", 1, 2),
+        ("0.0\t4.2", 1, 2),
+        ("0,4.2", 1, 2),
+        ("0; 4.2; 7", 1, 3),
+        ("time,rate\n0,4.2", 1, 2),
+        ("1\n0 4.2", 2, 2),
+    ] {
+        let shown = text.lines().nth(line - 1).unwrap();
+        assert_eq!(refused(text), TraceError::Columns { line, count, text: shown.into() }, "{text:?}");
         let said = refused(text).to_string();
-        assert!(said.contains("two columns, as files with seconds and Mbit/s have"), "{said}");
+        assert!(said.contains(&format!("{count} columns, as files with seconds and Mbit/s have")), "{said}");
     }
     assert_eq!(refused("1\n5\n4\n9"), TraceError::NotMonotone { line: 3, stamp: 4, before: 5 });
     assert_eq!(refused("0\n0\n"), TraceError::ZeroPeriod { line: 2 });

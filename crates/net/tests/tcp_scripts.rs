@@ -224,6 +224,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
         ack: 40,
         law: SenderConfig::Reno(reno::Config::default()),
         initial_window: 4,
+        window_most: Bytes(u64::MAX),
         awnd: None,
         recovery: Recovery::Sack,
         min_rto: Duration(1_000_000_000),
@@ -234,6 +235,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
         app: App::Endless,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
     };
     let (mut isn, mut stop, mut side) = (0_u32, u64::MAX, "sender");
@@ -291,8 +293,11 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
                     ..xcp::SenderConfig::DEFAULT
                 };
                 let xcp = |loss, pacing| SenderConfig::Xcp(family(loss, pacing));
-                let xcp_r =
-                    |loss, epochs| SenderConfig::XcpR(xcp_r::Config { xcp: family(loss, false), epochs });
+                // the window in place of the receiver's.
+                let xcp_r = |loss, epochs| {
+                    let own = xcp_r::Own::Reset;
+                    SenderConfig::XcpR(xcp_r::Config { xcp: family(loss, false), epochs, own })
+                };
                 config.law = match value {
                     "reno" => SenderConfig::Reno(reno::Config::default()),
                     "cubic" => SenderConfig::Cubic(cubic::Config::default()),

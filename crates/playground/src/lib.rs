@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "names that are exported and imported; nothing is dereferenced here")]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use congestlab_scenario::diagnostic::Diagnostics;
@@ -89,7 +89,11 @@ fn wrong(status: u32, diagnostics: &Diagnostics) -> Answer {
 
 /// An error without a place.
 fn refused(message: &str, help: &str) -> Answer {
-    (2, json!({ "errors": [{ "severity": "error", "message": message, "help": help }] }))
+    (2, error(message, help))
+}
+
+fn error(message: &str, help: &str) -> Json {
+    json!({ "errors": [{ "severity": "error", "message": message, "help": help }] })
 }
 
 /// `do`: `check`, `run` or `explain`. `text` is a scenario, `name` what errors call it, `files` what it may read; `law` takes
@@ -137,8 +141,18 @@ impl Question {
         let model = scenario.model(&measure);
         // One thread: the engine then starts none, and there is none to start.
         let engine = Engine::Window { threads: 1, divisor: 1 };
-        let mut tell = |now: sim::Progress| progress(now.at as f64 / model.duration as f64);
-        let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut tell);
+        let (stop, estimate, mut excess) = (AtomicBool::new(false), scenario.estimate(&measure), None);
+        let mut tell = |now: sim::Progress| {
+            progress(now.at as f64 / model.duration as f64);
+            if let Some(text) = estimate.stopped(scenario.name(), now, None, None) {
+                excess.get_or_insert(text);
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let outcome = sim::run(&model, engine, &stop, &mut tell);
+        if let Some(text) = excess {
+            return (4, error(&text, ""));
+        }
         let meta = Meta { version: env!("CARGO_PKG_VERSION").into(), ..Meta::default() };
         let summary = RunResult::new(scenario, &outcome, meta).to_json();
         let report = is_shown.then(|| {

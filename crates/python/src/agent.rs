@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration as Span;
 
 use congestlab_core::law::settings::{Field, Settings};
+use congestlab_core::law::words::{LinkWords, SenderWords};
 use congestlab_core::law::{self, LinkLaw, Needs, SenderLaw, Series, Steered, outside};
 use congestlab_scenario::Measure;
 use congestlab_scenario::net::port::LawConfig;
@@ -154,6 +155,8 @@ impl Sender {
     }
 }
 
+impl SenderWords for Sender {}
+
 impl SenderLaw for Sender {
     type Config = Config;
     type Echo = ();
@@ -230,6 +233,7 @@ impl Series for Report {
 }
 
 impl Steered for Link {}
+impl LinkWords for Link {}
 
 /// Codes of the ECN field (RFC 3168).
 const NOT_CAPABLE: u8 = 0;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use congestlab_core::law::settings::{Field, Settings};
+use congestlab_core::law::words::{LinkWords, SenderWords};
 use congestlab_core::law::{
     self, EchoLaw, Heard, Hue, LinkLaw, Look, Needs, Protocol, Receiving, Reply, SenderLaw, Series, Shape,
     Steered, Tag, outside,
@@ -30,6 +31,8 @@ pub(crate) struct Trouble {
     error: Mutex<Option<PyErr>>,
     /// The thread that calls laws, as Python numbers it; 0: not known.
     caller: AtomicU64,
+    /// Number of the last call of a law, and its method while it lasts.
+    call: Mutex<(u64, Option<&'static str>)>,
 }
 
 impl Trouble {
@@ -59,7 +62,24 @@ impl Trouble {
         }
     }
 
-    fn tell(&self, error: PyErr) {
+    /// Notes that a method of a law is called.
+    fn begin_call(&self, method: &'static str) {
+        let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        *call = (call.0 + 1, Some(method));
+    }
+
+    /// Notes that it has returned.
+    fn end_call(&self) {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+    }
+
+    /// Returns the number of the last call of a law, and its method if it has not returned.
+    pub(crate) fn last_call(&self) -> (u64, Option<&'static str>) {
+        *self.call.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the run, which then raises this.
+    pub(crate) fn tell(&self, error: PyErr) {
         self.stop.store(true, Ordering::Relaxed);
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
@@ -103,18 +123,32 @@ pub(crate) struct Send {
     is_window_limited: bool,
 }
 
+/// The ECN field of IP has two bits.
+const ECN_MAX: u8 = 3;
+
 /// A packet as a law sees it, for as long as its call lasts.
 #[pyclass(module = "congestlab")]
 pub(crate) struct Packet {
     #[pyo3(get)]
     size: u64,
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     ecn: u8,
     header: Option<law::Words>,
 }
 
 #[pymethods]
 impl Packet {
+    #[setter]
+    fn set_ecn(&mut self, code: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.ecn = code.extract().ok().filter(|&code: &u8| code <= ECN_MAX).ok_or_else(|| {
+            let shown = code.repr().map_or_else(|_| String::new(), |text| text.to_string());
+            PyValueError::new_err(format!(
+                "ecn is {shown}; allowed: 0 (not ECN-capable), 1 (ECT(1)), 2 (ECT(0)), 3 (Congestion Experienced)"
+            ))
+        })?;
+        Ok(())
+    }
+
     /// The words of the law's header; `None`: the packet has none.
     #[getter]
     fn header(&self) -> Option<Vec<u32>> {
@@ -325,11 +359,13 @@ impl Clone for Object {
 impl Object {
     fn begin(config: &Config, first: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> Self {
         let mut object = Self { law: None, trouble: Arc::clone(&config.trouble) };
+        object.trouble.begin_call("start");
         let begun = Python::attach(|py| {
             let law = config.class.begin(py)?;
             first(&law)?;
             Ok(law.unbind())
         });
+        object.trouble.end_call();
         match begun {
             Ok(law) => object.law = Some(law),
             Err(error) => object.trouble.tell(error),
@@ -338,14 +374,25 @@ impl Object {
     }
 
     /// Asks the law, unless one has raised, or the run is to end.
-    fn ask<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+    fn ask<T>(
+        &self,
+        method: &'static str,
+        ask: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
         let law = self.law.as_ref().filter(|_| !self.trouble.stop.load(Ordering::Relaxed))?;
-        Python::attach(|py| ask(law.bind(py))).map_err(|error| self.trouble.tell(error)).ok()
+        self.trouble.begin_call(method);
+        let answer = Python::attach(|py| ask(law.bind(py)));
+        self.trouble.end_call();
+        answer.map_err(|error| self.trouble.tell(error)).ok()
     }
 
     /// Calls the law, which is never called again once it has raised.
-    fn call<T>(&mut self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
-        let done = self.ask(call);
+    fn call<T>(
+        &mut self,
+        method: &'static str,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
+        let done = self.ask(method, call);
         if done.is_none() {
             self.law = None;
         }
@@ -448,8 +495,8 @@ impl EchoLaw<Config> for Echo {
 
 impl Sender {
     /// Calls the law, and reads what it has decided.
-    fn decide(&mut self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
-        let decided = self.object.call(|law| {
+    fn decide(&mut self, method: &'static str, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
+        let decided = self.object.call(method, |law| {
             call(law)?;
             Self::read(law)
         });
@@ -472,6 +519,8 @@ impl Sender {
         Ok((Bytes(window), pacing))
     }
 }
+
+impl SenderWords for Sender {}
 
 impl SenderLaw for Sender {
     type Config = Config;
@@ -509,16 +558,16 @@ impl SenderLaw for Sender {
             is_window_limited: ack.is_window_limited,
             is_late: ack.is_late,
         };
-        self.decide(|law| law.call_method1(intern!(law.py(), "on_ack"), (now.0, seen)).map(drop));
+        self.decide("on_ack", |law| law.call_method1(intern!(law.py(), "on_ack"), (now.0, seen)).map(drop));
     }
 
     fn on_loss(&mut self, _config: &Config, now: Time, flight: Bytes) {
-        self.decide(|law| call_if(law, intern!(law.py(), "on_loss"), (now.0, flight.0)));
+        self.decide("on_loss", |law| call_if(law, intern!(law.py(), "on_loss"), (now.0, flight.0)));
     }
 
     fn on_mark(&mut self, config: &Config, now: Time, flight: Bytes) {
         let mut has = false;
-        self.decide(|law| {
+        self.decide("on_mark", |law| {
             let method = law.getattr_opt(intern!(law.py(), "on_mark"))?;
             has = method.is_some();
             method.map_or(Ok(()), |method| method.call1((now.0, flight.0)).map(drop))
@@ -529,11 +578,11 @@ impl SenderLaw for Sender {
     }
 
     fn on_timeout(&mut self, _config: &Config, now: Time, flight: Bytes, is_first: bool) {
-        self.decide(|law| call_if(law, intern!(law.py(), "on_timeout"), (now.0, flight.0, is_first)));
+        self.decide("on_timeout", |law| call_if(law, intern!(law.py(), "on_timeout"), (now.0, flight.0, is_first)));
     }
 
     fn on_restart(&mut self, _config: &Config, now: Time, initial_window: Bytes) {
-        self.decide(|law| call_if(law, intern!(law.py(), "on_restart"), (now.0, initial_window.0)));
+        self.decide("on_restart", |law| call_if(law, intern!(law.py(), "on_restart"), (now.0, initial_window.0)));
     }
 
     fn on_send(&mut self, config: &Config, now: Time, send: &law::Send, packet: &mut impl law::Packet) {
@@ -548,7 +597,7 @@ impl SenderLaw for Sender {
         };
         let carried = Packet::of(packet, config.class.tag);
         let mut left = None;
-        self.decide(|law| {
+        self.decide("on_send", |law| {
             let carried = Bound::new(law.py(), carried)?;
             law.call_method1(
                 intern!(law.py(), "on_send"),
@@ -615,6 +664,7 @@ impl Series for Report {
 }
 
 impl Steered for Link {}
+impl LinkWords for Link {}
 
 /// The interval of a law that says none.
 const INTERVAL: Duration = Duration(10_000_000);
@@ -675,21 +725,21 @@ impl LinkLaw for Link {
     }
 
     fn set_capacity(&mut self, capacity: Rate) {
-        self.object.call(|law| call_if(law, intern!(law.py(), "on_capacity"), (capacity.0,)));
+        self.object.call("on_capacity", |law| call_if(law, intern!(law.py(), "on_capacity"), (capacity.0,)));
     }
 
     fn on_arrival(&mut self, now: Time, packet: &impl law::Packet) {
         if self.class.arrives {
             let seen = Packet::of(packet, self.class.tag);
             self.object
-                .call(|law| law.call_method1(intern!(law.py(), "on_arrival"), (now.0, seen)).map(drop));
+                .call("on_arrival", |law| law.call_method1(intern!(law.py(), "on_arrival"), (now.0, seen)).map(drop));
         }
     }
 
     fn on_departure(&mut self, now: Time, packet: &mut impl law::Packet, backlog: Bytes) {
         let came = Packet::of(packet, self.class.tag);
         let had = came.header;
-        let left = self.object.call(|law| {
+        let left = self.object.call("on_departure", |law| {
             let Some(method) = law.getattr_opt(intern!(law.py(), "on_departure"))? else { return Ok(None) };
             let seen = Bound::new(law.py(), came)?;
             method.call1((now.0, &seen, backlog.0))?;
@@ -718,7 +768,7 @@ impl LinkLaw for Link {
         let [came, left] = [Packet::of(came, self.class.tag), Packet::of(left, self.class.tag)];
         let asked = self
             .object
-            .ask(|law| law.call_method1(intern!(law.py(), "only_lowers"), (came, left))?.is_truthy());
+            .ask("only_lowers", |law| law.call_method1(intern!(law.py(), "only_lowers"), (came, left))?.is_truthy());
         asked.unwrap_or(true)
     }
 
@@ -727,7 +777,7 @@ impl LinkLaw for Link {
     }
 
     fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-        let decided = self.object.call(|law| {
+        let decided = self.object.call("on_interval", |law| {
             call_if(law, intern!(law.py(), "on_interval"), (now.0, backlog.0))?;
             let decision = law.getattr_opt(intern!(law.py(), "decision"))?;
             let decision = decision.map_or(Ok(0), |decision| {

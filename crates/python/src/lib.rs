@@ -11,6 +11,7 @@ mod table;
 mod trial;
 mod wait;
 
+use congestlab_scenario::diagnostic::Diagnostics;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -31,6 +32,11 @@ pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONG
 /// Raises [`Refused`] with a message and what is allowed.
 pub(crate) fn refused(message: impl ToString, help: impl ToString) -> PyErr {
     Refused::new_err((message.to_string(), help.to_string()))
+}
+
+/// Raises what is wrong with a scenario.
+pub(crate) fn wrong(diagnostics: &Diagnostics) -> PyErr {
+    ScenarioError::new_err((diagnostics.to_string(), diagnostics.to_json().to_string()))
 }
 
 /// Implementation; import `congestlab`.

@@ -18,7 +18,7 @@ use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::style::Dash;
 use congestlab_scenario::units::Time;
 use congestlab_scenario::{Measure, Scenario as Parsed, store};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -44,20 +44,30 @@ impl Origin {
         let trouble = Arc::new(Trouble::default());
         let mut model = self.scenario.model(measure);
         self.laws.put(&mut model, &trouble);
+        let (name, estimate) = (self.scenario.name().to_owned(), self.scenario.estimate(measure));
         // Python's laws take turns anyhow: the simplest engine is the one to look into.
         let engine = if self.laws.is_empty() {
             Engine::Window { threads: self.threads.max(1), divisor: 1 }
         } else {
             Engine::Reference
         };
-        let run = || sim::run(&model, engine, trouble.stop(), &mut |_| {});
-        let outcome = if self.laws.is_empty() {
+        // A law that never returns keeps all of this, when nobody waits for it any more.
+        let told = Arc::clone(&trouble);
+        let run = move || {
+            let outcome = sim::run(&model, engine, told.stop(), &mut |come| {
+                if let Some(text) = estimate.stopped(&name, come, None, None) {
+                    told.tell(PyMemoryError::new_err(text));
+                }
+            });
+            (model, outcome)
+        };
+        let done = if self.laws.is_empty() {
             wait(py, trouble.stop(), run)?
         } else {
-            wait_for_laws(py, &trouble, run)?
+            wait_for_laws(py, &trouble, None, run)?
         };
         trouble.raise()?;
-        Ok((model, outcome))
+        Ok(done)
     }
 }
 
@@ -184,7 +194,7 @@ impl Simulated {
 
 fn unreadable(error: FolderError) -> PyErr {
     match error {
-        FolderError::NoFolder(_) => pyo3::exceptions::PyFileNotFoundError::new_err(error.to_string()),
+        FolderError::NoFolder(_) | FolderError::File(_) => pyo3::exceptions::PyFileNotFoundError::new_err(error.to_string()),
         FolderError::Unreadable { .. } => PyOSError::new_err(error.to_string()),
         other => PyValueError::new_err(other.to_string()),
     }
@@ -296,7 +306,7 @@ impl Run {
                 "explain a simulation of it",
             ));
         }
-        let (scenario, folder, trouble) = match &self.source {
+        let (scenario, folder, trouble): (_, _, Arc<Trouble>) = match &self.source {
             Source::Disk(folder, _) => {
                 folder.require_version(VERSION).map_err(unreadable)?;
                 (folder.scenario().clone(), Some(&**folder), Arc::default())
@@ -309,9 +319,18 @@ impl Run {
         };
         let flow = Flow::parse(&scenario, flow).map_err(|error| refused(&error, &error.help))?;
         let at: Time = at.parse().map_err(|error| refused(error, "a time, such as \"20 s\""))?;
-        let explained = wait_for_laws(py, &trouble, || {
-            explain(&scenario, folder, flow, at, link, trouble.stop(), &mut |_| {})
-        })?;
+        let explained = match folder {
+            Some(_) => wait(py, trouble.stop(), || {
+                explain(&scenario, folder, flow, at, link, trouble.stop(), &mut |_| {})
+            })?,
+            // A law that never returns keeps all of this.
+            None => {
+                let (link, told) = (link.map(str::to_owned), Arc::clone(&trouble));
+                wait_for_laws(py, &trouble, None, move || {
+                    explain(&scenario, None, flow, at, link.as_deref(), told.stop(), &mut |_| {})
+                })?
+            }
+        };
         trouble.raise()?;
         let explained = explained.map_err(|error| match error {
             ExplainError::Refused(error) => refused(&error, &error.help),

@@ -3,25 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use congestlab_scenario::diagnostic::Diagnostics;
 use congestlab_scenario::{Measure, Scenario as Parsed, Varied};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 use crate::law::Laws;
 use crate::run::{Origin, Run};
-use crate::{ScenarioError, sweep};
+use crate::{sweep, wrong};
 
 /// A scenario that was read and found right.
 #[pyclass(frozen, module = "congestlab._native")]
 pub(crate) struct Scenario {
     pub(crate) parsed: Arc<Parsed>,
     pub(crate) laws: Arc<Laws>,
-}
-
-/// Raises what is wrong with a scenario.
-pub(crate) fn wrong(diagnostics: &Diagnostics) -> PyErr {
-    ScenarioError::new_err((diagnostics.to_string(), diagnostics.to_json().to_string()))
 }
 
 /// The link law that belongs to flows with a law; `None`: links need none.

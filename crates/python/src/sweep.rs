@@ -2,23 +2,25 @@
 
 use std::ffi::CString;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use congestlab_scenario::Scenario as Parsed;
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Elsewhere, Options, Results, Shard, SweepError, Work, run_point};
 use congestlab_scenario::table::{self, Table as SweepTable, TableError};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
+use congestlab_scenario::{Measure, Scenario as Parsed};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyUserWarning, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::scenario::wrong;
 use crate::table::{Table, of_sweep};
 use crate::wait::wait;
+use crate::wrong;
 use crate::{CODE, VERSION};
 
 /// A point's place in the sweep, and what became of it.
@@ -34,10 +36,25 @@ fn failed(error: SweepError) -> PyErr {
     }
 }
 
+/// Raises that a run took several times its estimate, if one did.
+fn require_none(excess: &OnceLock<String>) -> PyResult<()> {
+    excess.get().map_or(Ok(()), |text| Err(PyMemoryError::new_err(text.clone())))
+}
+
 /// A point runs on one thread, beside others. What it took is not kept apart: no column has it.
-fn simulate(stop: &AtomicBool) -> impl Fn(&Parsed, &Model) -> (Outcome, Meta) + Sync {
-    |_, model| {
-        let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+fn simulate<'a>(
+    stop: &'a AtomicBool,
+    excess: &'a OnceLock<String>,
+) -> impl Fn(&Parsed, &Model) -> (Outcome, Meta) + Sync + 'a {
+    |scenario, model| {
+        let estimate = scenario.estimate(&Measure::default());
+        let mut see = |come| {
+            if let Some(text) = estimate.stopped(scenario.name(), come, None, None) {
+                excess.get_or_init(|| text);
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut see);
         (outcome, Meta { version: VERSION.to_owned(), ..Meta::default() })
     }
 }
@@ -58,12 +75,13 @@ pub(crate) fn here(
             return Err(PyValueError::new_err(text));
         }
     };
-    let stop = AtomicBool::new(false);
+    let (stop, excess) = (AtomicBool::new(false), OnceLock::new());
     let done = wait(py, &stop, || {
         let options = Options { work, release: VERSION, ..Options::new(folder, CODE, threads, &stop) };
-        let results = sweep::run(scenario, &options, &simulate(&stop), &|_| {})?;
+        let results = sweep::run(scenario, &options, &simulate(&stop, &excess), &|_| {})?;
         write(folder, &results)
     })?;
+    require_none(&excess)?;
     if !done.map_err(failed)? {
         return Ok(None);
     }
@@ -122,17 +140,19 @@ fn read(py: Python<'_>, folder: &Path) -> PyResult<Table> {
 }
 
 pub(crate) fn run_points(py: Python<'_>, scenario: &Parsed, places: &[usize]) -> PyResult<Vec<Record>> {
+    let excess = OnceLock::new();
     let (stop, done) = (AtomicBool::new(false), Mutex::new(Vec::with_capacity(places.len())));
-    wait(py, &stop, || {
+    let ended = wait(py, &stop, || {
         for &place in places {
-            let record = run_point(scenario, place, VERSION, &simulate(&stop))?;
+            let record = run_point(scenario, place, VERSION, &simulate(&stop, &excess))?;
             if let (Some(record), Ok(mut done)) = (record, done.lock()) {
                 done.push((place, record));
             }
         }
         Ok(())
-    })?
-    .map_err(failed)?;
+    })?;
+    require_none(&excess)?;
+    ended.map_err(failed)?;
     let done = done.into_inner().map_err(|_| PyRuntimeError::new_err("congestlab has panicked"))?;
     Ok(done.into_iter().map(|(place, record)| (place, PyBytes::new(py, &record).unbind())).collect())
 }

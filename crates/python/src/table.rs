@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use congestlab_scenario::folder::{EventRow, FolderError, RunFolder, SeriesRow};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::sim::model::Model;
-use congestlab_scenario::sim::outcome::{Element, Outcome};
+use congestlab_scenario::sim::outcome::{Element, Outcome, Sample};
 use congestlab_scenario::table::{Table as SweepTable, TableError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -203,9 +203,12 @@ impl SeriesRows {
     pub(crate) fn of(model: &Model, outcome: &Outcome) -> PyResult<Table> {
         let names = Names::new(model);
         let mut rows = Self::default();
-        for sample in &outcome.series {
+        let is_of_flow = |sample: &&Sample| matches!(sample.element, Element::Flow(..));
+        // Flows first, as in the files of a folder.
+        let flows = outcome.series.iter().filter(is_of_flow);
+        for sample in flows.chain(outcome.series.iter().filter(|sample| !is_of_flow(sample))) {
             let (element, index) = names.element(sample.element);
-            let kind = if matches!(sample.element, Element::Flow(..)) { "flow" } else { "link" };
+            let kind = if is_of_flow(&sample) { "flow" } else { "link" };
             let (t_s, metric, value) = (seconds(sample.at), sample.metric, sample.value);
             rows.add(kind, SeriesRow { t_s, element, index, metric, value });
         }

@@ -1,29 +1,44 @@
 //! Laws in Python on trial: the questions of `congestlab check law`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use congestlab_scenario::trial::{self, Answer, Asking};
+use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 
 use crate::law::{self, Trouble};
-use crate::wait::wait_for_laws;
+use crate::wait::{Limits, wait_for_laws};
 
 /// Question, `ok`, `FAIL` or `skip`, and details, of each.
 type Told = Vec<(&'static str, &'static str, String)>;
+
+/// Spans in which a law has to answer: a call of it, and a question.
+const LIMITS: Limits = Limits { call: Duration::from_secs(10), all: Duration::from_secs(600) };
 
 /// Asks every question of a law of senders, of one of links, or of both together. Ctrl-C ends it.
 #[pyfunction]
 pub(crate) fn check_law(py: Python<'_>, laws: Vec<Bound<'_, PyAny>>) -> PyResult<Told> {
     let trouble = Arc::new(Trouble::default());
     let (protocol, lowers) = law::protocol(&laws, &trouble)?;
+    // A law that never returns keeps it.
+    let protocol: &'static _ = Box::leak(Box::new(protocol));
     let interrupted = RefCell::new(None);
-    let ask = |question: &'static str, asking: Asking<'_>| {
+    let is_over = Cell::new(false);
+    let ask = |question: &'static str, asking: Asking<'static>| {
+        if is_over.get() {
+            return Some(Answer::NotAsked("what never ends above comes first".into()));
+        }
         if interrupted.borrow().is_some() {
             return Some(Answer::NotAsked("interrupted".into()));
         }
-        let answer = match wait_for_laws(py, &trouble, asking) {
+        let answer = match wait_for_laws(py, &trouble, Some(LIMITS), asking) {
             Ok(answer) => answer,
+            Err(error) if error.is_instance_of::<PyTimeoutError>(py) => {
+                is_over.set(true);
+                return Some(Answer::No(error.value(py).to_string()));
+            }
             Err(error) => {
                 *interrupted.borrow_mut() = Some(error);
                 return Some(Answer::NotAsked("interrupted".into()));
@@ -43,7 +58,7 @@ pub(crate) fn check_law(py: Python<'_>, laws: Vec<Bound<'_, PyAny>>) -> PyResult
         })
     };
     let mut told = Told::new();
-    trial::of(&protocol, &ask, &mut |question, answer| {
+    trial::of(protocol, &ask, &mut |question, answer| {
         told.push(match answer {
             Answer::Yes(text) => (question, "ok", text),
             Answer::No(text) => (question, "FAIL", text),

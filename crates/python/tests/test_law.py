@@ -171,6 +171,8 @@ def test_an_exception_in_a_law_ends_the_run_and_is_raised():
         (type("Never", (cl.LinkLaw,), {"interval_ns": 0}), "interval_ns is 0"),
         (type("Adds", (cl.LinkLaw,), {"on_departure": lambda self, now, packet, backlog: setattr(packet, "header", [1])}), "adds none"),
         (type("Long", (Reno,), {"on_send": lambda self, now, send, packet: setattr(packet, "header", [1] * 8)}), "up to 7 words"),
+        (type("Code", (Reno,), {"on_send": lambda self, now, send, packet: setattr(packet, "ecn", 99)}), "ecn is 99; allowed: 0"),
+        (type("Coded", (cl.LinkLaw,), {"on_departure": lambda self, now, packet, backlog: setattr(packet, "ecn", -1)}), "ecn is -1"),
         (object, "is no law"),
         ({"g": Reno}, "no group of flows `g`.*allowed: f"),
     ],
@@ -212,6 +214,52 @@ def test_ctrl_c_ends_a_law_that_never_returns():
         with pytest.raises(KeyboardInterrupt):
             asks()
         thread.join()
+
+
+def test_ctrl_c_ends_a_law_that_sleeps_in_c():
+    # A test may not wait for it, and no exception reaches a thread in C.
+    asleep = threading.Event()
+
+    class Sleeps(Reno):
+        def on_ack(self, now_ns, ack):
+            asleep.set()
+            time.sleep(30)
+
+    def interrupt():
+        asleep.wait()
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt, match="on_ack of the law has not returned"):
+        cl.run(TCP, law=Sleeps)
+    assert time.monotonic() - began < 25, "it waited for the law"
+    thread.join()
+
+
+def test_check_law_names_the_method_that_never_returns():
+    class Never(Reno):
+        def on_timeout(self, *_):
+            while True:
+                pass
+
+    told = answers(cl.check_law(Never))
+    failed = [details for answer, details in told.values() if answer == "FAIL"]
+    assert failed == ["on_timeout of the law has not returned for 10 s"], told
+    assert ("skip", "what never ends above comes first") in told.values()
+
+
+def test_a_window_without_bound_is_bounded_by_the_path():
+    class Greedy(Reno):
+        def on_ack(self, now_ns, ack):
+            self.window = 2**64
+
+    run = cl.run(TCP, law=Greedy)
+    flows = run.summary["flows"]["f"]
+    assert max(flow["cwnd_max_packets"] for flow in flows) < 10_000, "more than the path holds"
+    assert max(flow["sent_packets"] for flow in flows) < 1_000_000
+    assert cl.check_law(Greedy) is not None
 
 
 def answers(trial):

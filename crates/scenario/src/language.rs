@@ -6,6 +6,7 @@ pub(crate) mod estimator;
 pub(crate) mod file;
 pub(crate) mod impairments;
 pub mod law;
+pub(crate) mod laws;
 pub(crate) mod load;
 pub(crate) mod measure;
 pub(crate) mod medium;

@@ -143,6 +143,7 @@ fn the_page_names_every_key_and_result() {
     let headings = [
         "run",
         "measure",
+        "laws",
         "links",
         "flows",
         "sweep",

@@ -435,3 +435,67 @@ fn xcp_r_is_explained_by_who_sets_its_window() {
     let deaf = reordered.replace("\"xcp-r\"", "{ xcp-r = { epochs = false } }");
     assert_eq!(late(&deaf), 0, "without epochs every ACK is believed");
 }
+
+/// The header that comes to a link's law is what the virtual router before it left, and the last one that lowered it is named: the
+/// virtual router at the end of a cloud, of a router or of a receiver.
+#[test]
+fn virtual_routers_are_explained() {
+    let path = |middle: &str, last: &str| {
+        format!(
+            "[run]\nduration = \"12 s\"\n\
+             [links.a]\nrate = \"80 Mbit/s\"\ndelay = \"10 ms\"\nlaw = {{ xcp = {{ interoperable = true }} }}\n\
+             [links.b]\nrate = \"30 Mbit/s\"\ndelay = \"10 ms\"\n{middle}\n\
+             [links.c]\nrate = \"80 Mbit/s\"\ndelay = \"10 ms\"\n{last}\n\
+             [flows.f]\nlaw = {{ xcp = {{ interoperable = true }} }}\npath = [\"a\", \"b\", \"c\"]\n\
+             access = {{ rate = \"100 Mbit/s\", delay = \"10 ms\" }}\n"
+        )
+    };
+    let router = scenario(&path("", "law = { xcp = { interoperable = true } }"));
+    let at_receiver = scenario(&path("", ""));
+    let mut lowered = [0, 0];
+    for tenth in 40..60 {
+        let at = format!("{}.{} s", tenth / 10, tenth % 10);
+        let explanation = told(&router, "f", &at);
+        let [first, cloud, last] = &explanation.hops[..] else { panic!("{explanation:?}") };
+        assert!(first.crossed.is_none() && cloud.crossed.is_none());
+        let crossed = last.crossed.as_ref().expect("the cloud is before it");
+        assert_eq!((crossed.upstream.as_str(), crossed.state), ("172.16.0.1", "valid"));
+        assert_eq!(crossed.asked, first.feedback.as_ref().expect("an XCP link").given);
+        assert_eq!(crossed.given, last.feedback.as_ref().expect("an XCP link").asked);
+        let own = crossed.feedback.as_ref().expect("an estimate");
+        if own.is_lowered {
+            assert!((f64::from(crossed.given) - own.offer - own.carry).abs() < 1.0, "{crossed:?}");
+        }
+        if crossed.given < crossed.asked && last.feedback.as_ref().is_some_and(|link| !link.is_lowered) {
+            lowered[0] += 1;
+            assert_eq!(explanation.decided_by.as_deref(), Some("the virtual router before c"));
+            assert!(explanation.to_string().contains("The virtual router before c decided"), "{explanation}");
+        }
+        let explanation = told(&at_receiver, "f", &at);
+        let crossed = explanation.crossed.as_ref().expect("the cloud is before the receiver");
+        assert_eq!(explanation.ack.as_ref().expect("acknowledged").sum_of.last(), Some(&crossed.given));
+        if crossed.given < crossed.asked {
+            lowered[1] += 1;
+            assert_eq!(explanation.decided_by.as_deref(), Some("the receiver's virtual router"));
+        }
+    }
+    assert!(lowered.iter().all(|&count| count > 0), "{lowered:?}");
+}
+
+/// What a policer lets count of X is said before the law's share.
+#[test]
+fn what_a_policer_lets_count_is_explained() {
+    let text =
+        SCENARIO.replace("law = \"xcp\"\n[links.second]", "law = \"xcp\"\npolice = 64\n[links.second]");
+    let text =
+        text.replace("[flows.short]\nlaw = \"xcp\"", "[flows.short]\nlaw = { xcp = { price = 1000 } }");
+    let scenario = scenario(&text);
+    let policed = (40..80).filter_map(|tenth| {
+        let explanation = told(&scenario, "short", &format!("{}.{} s", tenth / 10, tenth % 10));
+        let x = explanation.hops[0].policed_x_ms?;
+        assert!(x < explanation.packet.header.as_ref().expect("it has one").x_ms);
+        assert!(explanation.to_string().contains("The policer of the link lets X count as"), "{explanation}");
+        Some(x)
+    });
+    assert!(policed.count() > 0);
+}

@@ -88,6 +88,26 @@ fn packets_that_come_later_are_overtaken() {
     assert_eq!(late.groups, long.groups);
 }
 
+/// A middlebox behind the link's queue clears or rewrites the ECN field: what the queue marks is gone.
+#[test]
+fn a_link_rewrites_the_ecn_field() {
+    let counts = |ecn: &str| {
+        let changes = [
+            ("links.a.discipline", "{ step = { above = \"10 packets\" } }"),
+            ("flows.one.ecn", "true"),
+            ("flows.one.awnd", "\"140 packets\""),
+            ("links.a.ecn", ecn),
+        ];
+        let got = outcome(if ecn.is_empty() { &changes[..3] } else { &changes });
+        (got.links[0].marks > 0, got.groups[0][0].window_cuts > 0)
+    };
+    assert_eq!(counts(""), (true, true));
+    assert!(!counts("\"clear\"").1, "no mark arrives");
+    assert_eq!(counts("{ ce = \"10\" }"), (true, false));
+    assert_eq!(counts("{ ect1 = \"00\" }"), (true, true), "a code that nobody sends");
+    assert_eq!(counts("{ ce = \"10\", probability = 0.5 }"), (true, true));
+}
+
 #[test]
 fn acknowledgments_are_overtaken_too() {
     let got = outcome(&[("links.a.reverse", "{ reorder = { probability = 0.3, delay = \"5 ms\" } }")]);

@@ -87,7 +87,7 @@ fn absent_keys_have_the_documented_defaults() {
     assert!(!config.delayed_ack && !config.ecn && !config.ns2);
     let SenderConfig::Xcp(xcp) = &tcp(&model, 1).law else { panic!("XCP") };
     assert_eq!((xcp.request, xcp.loss, xcp.clamp), (RequestPolicy::Demand, LossPolicy::Tcp, true));
-    assert_eq!((xcp.aging, xcp.pacing, xcp.rate_source), (None, false, RateSource::Window));
+    assert_eq!((xcp.aging, xcp.pacing, xcp.rate_source), (None, true, RateSource::Window));
     assert_eq!((xcp.price, xcp.desired_rate), (Ratio::ONE, Rate(12_500_000)), "the access rate");
     assert_eq!(scenario(&[]).model(&Measure { series: true, events: true }).sample_every, Some(100 * MS));
 }
@@ -245,6 +245,49 @@ fn a_reverse_mirrors_rate_delay_and_limit_and_nothing_else() {
     assert_eq!(two.links[1].port.limit, Limit::Packets(9), "a BDP is of the link that says it");
 }
 
+/// ns-2's `duplex-link` gives both directions one queue and law; a file that names one direction alone means that where data
+/// crosses both.
+#[test]
+fn a_mirror_over_which_data_go_has_the_links_law_and_queue() {
+    let both = [
+        ("links.a.law", "{ xcp = { gamma = 0.2, capacity = \"9 Mbit/s\" } }"),
+        ("links.a.profile", "ns2"),
+        ("links.a.discipline", "prio-droptail"),
+        ("links.a.feedback_at", "enqueue"),
+        ("links.a.error", "{ packet_error_rate = 0.1 }"),
+        ("flows.one.path", "[\"a.reverse\"]"),
+    ];
+    let with = |more: &[(&str, &str)]| model(&[&both[..], more].concat());
+    let mirrored = with(&[]);
+    let [there, back] = [0, 1].map(|index| &mirrored.links[index].port);
+    assert_eq!(
+        (&back.law, &back.discipline, back.feedback_at),
+        (&there.law, &there.discipline, there.feedback_at)
+    );
+    assert_eq!((back.law.is_some(), &back.errors), (true, &None));
+    let switched = with(&[
+        ("flows.one.path", "[\"b\"]"),
+        ("flows.one.switch", "[{ at = \"5 s\", path = [\"a.reverse\"] }]"),
+    ]);
+    assert_eq!(switched.links[1].port.law, there.law);
+    // Only ACKs cross it: nothing is mirrored.
+    let acks = with(&[("flows.one.path", "[\"a\"]")]);
+    assert_eq!((&acks.links[1].port.law, &acks.links[1].port.discipline), (&None, &Discipline::DropTail));
+    // What `reverse` states stays.
+    let stated = [("links.a.reverse", "{ law = \"none\", discipline = \"droptail\" }")];
+    let own = with(&stated);
+    assert_eq!((&own.links[1].port.law, &own.links[1].port.discipline), (&None, &Discipline::DropTail));
+    let text = scenario(&[&both[..], &stated].concat()).normalised();
+    let again = Scenario::parse("again.toml", &text, Path::new(""), &[], None).unwrap();
+    assert_eq!(again.normalised(), text);
+    assert_eq!(again.model(&Measure::default()).links[1].port.law, None);
+    let slower = with(&[("links.a.reverse", "{ rate = \"1 Mbit/s\" }")]);
+    let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &slower.links[1].port.law else {
+        panic!("XCP")
+    };
+    assert_eq!((config.capacity, config.gamma), (Rate(125_000), Ratio::ppm(200_000)), "of its own rate");
+}
+
 #[test]
 fn acknowledgments_go_back_over_the_reverses() {
     let model = model(&[("flows.two.path", "[\"a\", \"b.reverse\"]")]);
@@ -288,6 +331,7 @@ fn a_law_that_is_told_how_fast_its_queue_drains_is_told_the_same_by_both_engines
 #[test]
 fn switches_reach_their_laws() {
     let law = "{ xcp = { alpha = 0.3, beta = 0.1, gamma = 0.2, capacity = \"9.9 Mbit/s\", capture = false, bound_headers = false, \
+               average_queue = true, remember_grants = true, \
                min_interval = \"2 ms\", max_interval = \"3 s\" } }";
     let model = model(&[("links.a.law", law), ("links.a.feedback_at", "enqueue")]);
     let Some(LawConfig { config: LinkConfig::Xcp(config), follows_service }) = &model.links[0].port.law
@@ -301,7 +345,7 @@ fn switches_reach_their_laws() {
     assert_eq!((config.capacity, *follows_service, config.capture), (Rate(1_237_500), false, false));
     assert_eq!((config.min_interval, config.max_interval), (Duration(2_000_000), Duration(3_000_000_000)));
     assert_eq!((config.initial_interval, config.allowed_queue), (Duration(50_000_000), Duration(2_000_000)));
-    assert!(!config.bound_headers);
+    assert!(!config.bound_headers && config.average_queue && config.remember_grants);
     assert_eq!(model.links[0].port.feedback_at, FeedbackAt::Enqueue);
     assert_eq!(model.links[0].port.capacity_from, None);
     let (law, longest) = ("{ xcp = { capacity = \"9.9 Mbit/s\" } }", Bytes(1500));
@@ -340,9 +384,53 @@ fn switches_reach_their_laws() {
     let law = |value: &str| tcp(&self::model(&[("flows.two.law", value)]), 1).law.clone();
     assert_eq!(
         law("pxcp"),
-        law("{ xcp = { loss = \"maintain\" } }"),
+        law("{ xcp = { loss = \"maintain\", rate = \"used\" } }"),
         "docs/design/contract.md 1: one is the other"
     );
+}
+
+/// A key of `[laws.NAME]` is one of each link and flow that runs the law and does not state the key.
+#[test]
+fn keys_of_a_law_hold_for_all_links_and_flows_that_run_it() {
+    let link = |model: &Model, index: usize| match &model.links[index].port.law.as_ref().unwrap().config {
+        LinkConfig::Xcp(config) => config.gamma,
+        _ => panic!("not XCP"),
+    };
+    let flow = |model: &Model| match &tcp(model, 1).law {
+        SenderConfig::Xcp(xcp) => (xcp.pacing, xcp.price),
+        _ => panic!("not XCP"),
+    };
+    let laws = [
+        ("links.a.law", "xcp"),
+        ("links.b.law", "{ xcp = { gamma = 0.2 } }"),
+        ("links.a.reverse", "{ law = \"xcp\" }"),
+        ("laws.xcp.gamma", "0.05"),
+        ("laws.xcp.pacing", "true"),
+        ("laws.xcp.price", "2"),
+    ];
+    let stated = scenario(&laws);
+    let model = stated.model(&Measure::default());
+    assert_eq!([0, 1, 2].map(|index| link(&model, index)), [50_000, 50_000, 200_000].map(Ratio::ppm));
+    assert_eq!(flow(&model), (true, Ratio::ppm(2_000_000)));
+    let own = [&laws[..], &[("flows.two.law", "{ xcp = { price = 3 } }")]].concat();
+    assert_eq!(flow(&self::model(&own)), (true, Ratio::ppm(3_000_000)));
+    // Another law keeps its defaults, and a profile does not win over a key.
+    let other = [&laws[..], &[("flows.two.law", "xcp-r")]].concat();
+    let other = self::model(&other);
+    let SenderConfig::XcpR(other) = &tcp(&other, 1).law else { panic!("not XCP-r") };
+    assert_eq!(other.xcp.price, Ratio::ONE);
+    let of_profile = [("links.a.law", "xcp"), ("links.a.profile", "ns2"), ("laws.xcp.min_interval", "7 ms")];
+    let of_profile = self::model(&of_profile);
+    let LinkConfig::Xcp(config) = &of_profile.links[0].port.law.as_ref().unwrap().config else {
+        panic!("not XCP")
+    };
+    assert_eq!((config.min_interval, config.bound_headers), (Duration(7_000_000), false));
+    // Written out, the keys are where they take effect.
+    let text = stated.normalised();
+    assert!(!text.contains("[laws"), "{text}");
+    let again = Scenario::parse("again.toml", &text, Path::new(""), &[], None).unwrap();
+    assert_eq!(again.normalised(), text);
+    assert_eq!(flow(&again.model(&Measure::default())), flow(&model));
 }
 
 #[test]
@@ -393,6 +481,8 @@ fn memory_is_judged_by_what_can_be_at_once() {
     let huge_queue = [&small[..], &[("links.a.queue", "1000000000 packets")]].concat();
     assert!(needed(&huge_queue) < 10_000_000, "a queue that they can not: {}", needed(&huge_queue));
     let far = [("links.a.rate", "1 Tbit/s"), ("links.a.delay", "100000 s"), ("links.a.queue", "10 packets")];
+    assert!(needed(&far) < 10_000_000, "a long wire that no window fills in the run: {}", needed(&far));
+    let far = [&far[..], &[("flows.two.law", "{ cbr = { rate = \"1 Tbit/s\" } }")]].concat();
     assert!(needed(&far) > 10_000_000_000, "a long wire");
     let two = "{ xcp-tcp = { xcp_queue = \"1000000000 packets\" } }";
     let classes = [
@@ -414,6 +504,17 @@ fn memory_is_judged_by_what_can_be_at_once() {
         "a fine series"
     );
     assert!(fine.memory_needed(&Measure::default()) < 10_000_000, "unless nobody asks for it");
+}
+
+/// The thresholds of the classes' RED are a packet at least, so that the file that states them can be read.
+#[test]
+fn default_thresholds_of_short_queues_can_be_written() {
+    for queue in ["1 packet", "2 packets", "3 packets", "1 B", "0.01 BDP"] {
+        let classes = [("links.a.discipline", "xcp-tcp"), ("links.a.law", "xcp"), ("links.a.queue", queue)];
+        let written = scenario(&classes).normalised();
+        Scenario::parse("written.toml", &written, Path::new(""), &[], None)
+            .unwrap_or_else(|error| panic!("{queue}: {error}"));
+    }
 }
 
 /// Hosts are there while flows live, where flows come and go: not where they pile up, or their steps are recorded.
@@ -566,7 +667,7 @@ fn too_many_links_are_refused_as_links() {
     let scenario = Scenario::parse("test.toml", &text, Path::new(""), &[], None).expect("it is right");
     let refused = scenario.require_memory(&Measure::default(), 50_000_000).expect_err("it is too much");
     let text = refused.iter().next().expect("a reason").to_string();
-    assert!(text.contains("links: there are 10002; allowed here: about 54"), "{text}");
+    assert!(text.contains("links: there are 10002; allowed here: about 49"), "{text}");
 }
 
 /// It has no port while the others run.

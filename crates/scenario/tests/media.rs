@@ -7,7 +7,7 @@ use std::path::Path;
 use congestlab_scenario::sim::outcome::{Element, Outcome};
 use congestlab_scenario::{Measure, Scenario};
 
-/// TH's bottleneck, told its nominal capacity.
+/// TH's bottleneck, told its nominal capacity, and its sender, which does not pace.
 const BASE: &str = r#"
 [run]
 duration = "100 s"
@@ -21,7 +21,7 @@ queue = "833 packets"
 law = { xcp = { capacity = "10 Mbit/s" } }
 
 [flows.ftp]
-law = "xcp"
+law = { xcp = { pacing = false } }
 path = ["bottleneck"]
 access = { rate = "100 Mbit/s" }
 ack = "40 B"

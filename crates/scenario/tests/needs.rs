@@ -66,9 +66,9 @@ fn a_law_on_plain_links_is_warned_of_once_and_the_remedy_cures_it() {
     );
 }
 
-/// The other direction is the mirror of a link but for its law, which is written in a table of its own.
+/// The other direction has the law of the link where a flow sends data over it, unless `reverse` says that it has none.
 #[test]
-fn the_reverse_direction_has_a_law_only_if_it_is_written() {
+fn the_reverse_direction_lacks_a_law_only_if_it_is_written() {
     for (law, network) in laws() {
         let Some(Network { giver: Giver::Law(_), .. }) = network else { continue };
         let own = match law {
@@ -78,7 +78,9 @@ fn the_reverse_direction_has_a_law_only_if_it_is_written() {
         let text = chain(&[(10, &format!("law = \"{own}\""))], law, "");
         assert_eq!(warnings(&text), [], "{law}");
         let text = text + &format!("[flows.up]\nlaw = \"{law}\"\npath = [\"a.reverse\"]\n");
-        let [(message, help)] = &warnings(&text)[..] else { panic!("{law}") };
+        assert_eq!(warnings(&text), [], "{law}");
+        let bare = text.clone() + "[links.a.reverse]\nlaw = \"none\"\n";
+        let [(message, help)] = &warnings(&bare)[..] else { panic!("{law}") };
         let expected = format!("`flows.up.law` is {law}, but `links.a.reverse` runs no law that answers it");
         assert_eq!(*message, expected);
         assert!(help.ends_with(&format!("write law = \"{own}\" in [links.a.reverse]")), "{help}");
@@ -181,8 +183,27 @@ fn no_law_sends_more_than_its_scenario_is_estimated_for() {
                 "{law} with {keys:?}: {hops} packet-hops, {} estimated",
                 estimate.hops
             );
-            assert_eq!(estimate.exceeded(packets, None), None, "{law} with {keys:?}");
+            assert_eq!(estimate.exceeded(packets, None, None), None, "{law} with {keys:?}");
         }
+    }
+}
+
+/// A link's law that does not answer a flow does not bound what the estimate expects of it either.
+#[test]
+fn a_law_of_another_family_is_no_answer_in_an_estimate() {
+    let hops = |law: &str, link: &str| {
+        let text = chain(&[(10, &format!("law = \"{link}\""))], law, "access = { rate = \"100 Mbit/s\" }");
+        read(&text).estimate(&Measure::default()).hops
+    };
+    for (law, own, other) in [("rcp", "rcp", "vcp"), ("xcp", "xcp", "rcp"), ("hpcc", "hpcc", "xcp")] {
+        let (answered, deaf, none) = (hops(law, own), hops(law, other), {
+            let text = chain(&[(10, "")], law, "access = { rate = \"100 Mbit/s\" }");
+            read(&text).estimate(&Measure::default()).hops
+        });
+        println!("{law}: {answered}, {deaf}, {none}");
+        assert_eq!(deaf, none, "{law}: a link of {other} is as good as none");
+        // RCP asks for no more than its first rate where nobody answers.
+        assert!(law == "rcp" || 20 * answered < deaf, "{law}: {answered} and {deaf}");
     }
 }
 
@@ -190,12 +211,15 @@ fn no_law_sends_more_than_its_scenario_is_estimated_for() {
 fn an_estimate_is_exceeded_by_several_times_of_it_and_some_seconds_of_work() {
     let estimate = read(&chain(&[(10, "")], "sack", "")).estimate(&Measure::default());
     assert!((1_000..100_000).contains(&estimate.hops), "{estimate:?}");
-    assert_eq!(estimate.exceeded(20_000_000, Some(1 << 30)), None);
-    let much = estimate.exceeded(20_000_001, None).expect("it is much");
+    assert_eq!(estimate.exceeded(20_000_000, Some(500 << 20), Some(1 << 30)), None);
+    let much = estimate.exceeded(20_000_001, None, None).expect("it is much");
     assert!(much.starts_with("20 M packets have moved, and "), "{much}");
-    let much = estimate.exceeded(0, Some(2 << 30)).expect("it is much");
+    let much = estimate.exceeded(0, Some(2 << 30), None).expect("it is much");
     assert!(much.starts_with("it has taken 2.1 GB of memory, and "), "{much}");
+    let short = estimate.exceeded(0, Some(100 << 20), Some(100 << 20)).expect("the machine has no more");
+    assert!(short.ends_with("; 105 MB are left"), "{short}");
+    assert_eq!(estimate.exceeded(0, Some(estimate.bytes), Some(0)), None, "it takes what was said");
     let large = Estimate { hops: 50_000_000, bytes: 0 };
-    assert_eq!(large.exceeded(799_000_000, None), None);
-    assert!(large.exceeded(801_000_000, None).is_some());
+    assert_eq!(large.exceeded(799_000_000, None, None), None);
+    assert!(large.exceeded(801_000_000, None, None).is_some());
 }

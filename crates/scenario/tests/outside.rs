@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 mod shares;
 
 use congestlab_core::law::settings::{Field, Settings};
-use congestlab_core::law::words::{Moment, Phase, Reaction, Rule};
+use congestlab_core::law::words::{LinkWords, Moment, Phase, Reaction, Rule, SenderWords};
 use congestlab_core::law::{
     self, Ack, Carried, EchoLaw, Heard, LinkConfig, LinkLaw, Needs, On, Packet, Receiving, Reply, Send,
     SenderConfig, SenderLaw, Series, Steered, mpcp, outside, reno, xcp,
@@ -36,6 +36,7 @@ fn dumbbell(count: u32, link: LinkConfig, sender: SenderConfig) -> Model {
         segment: 1000,
         ack: 40,
         initial_window: sender.needs().initial_window.unwrap_or(4),
+        window_most: Bytes(u64::MAX),
         law: sender,
         awnd: None,
         recovery: Recovery::Sack,
@@ -47,6 +48,7 @@ fn dumbbell(count: u32, link: LinkConfig, sender: SenderConfig) -> Model {
         app: App::Endless,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
     };
     let pipe = Some(Pipe { rate: BitRate(100_000_000), delay: 5 * MS });
@@ -129,6 +131,7 @@ mod tenth {
     }
 
     impl Steered for Link {}
+    impl LinkWords for Link {}
 
     impl LinkLaw for Link {
         type Config = LinkSettings;
@@ -225,6 +228,8 @@ mod tenth {
         reactions: u32,
         losses: u32,
     }
+
+    impl SenderWords for Sender {}
 
     impl SenderLaw for Sender {
         type Config = SenderSettings;
@@ -427,7 +432,7 @@ fn a_law_of_the_list_is_the_same_from_outside() {
     let (tpcp, tpcp_link) = (mpcp::SenderConfig::of(3, true), mpcp::LinkConfig::of(3, true));
     let pairs = [
         (
-            (LinkConfig::Xcp(xcp::LinkConfig::DEFAULT), SenderConfig::Xcp(xcp.clone())),
+            (LinkConfig::Xcp(xcp::LinkConfig::DEFAULT), SenderConfig::Xcp(xcp)),
             (outside::link::<xcp::Link>(xcp::LinkConfig::DEFAULT), outside::sender::<xcp::Sender>(xcp)),
         ),
         (

@@ -183,7 +183,7 @@ fn overrides_point_into_themselves() {
     assert_eq!(
         set("links.bottleneck.rat", "1 Gbit/s"),
         "--set:1:1: unknown key `rat` in `links.bottleneck`; did you mean `rate`? Allowed: at, rate, delay, medium, \
-         queue, packet_size, discipline, law, capacity_from, error, ack_loss, ack_blackout, reorder, feedback_at, police, profile, reverse"
+         queue, packet_size, discipline, law, capacity_from, error, ack_loss, ack_blackout, reorder, ecn, feedback_at, police, profile, reverse"
     );
     assert_eq!(
         set("links.bottleneck.rate", "\"1 Gbps\""),

@@ -81,6 +81,22 @@ fn laws_that_answer_marks_themselves_count_their_cuts() {
         let crowd = [("links.l.law", law), ("flows.f.law", law), ("flows.f.count", "20")];
         assert!(outcome(&crowd).0.window_cuts > 0, "{law}");
     }
+    for law in ["bbr", "bbr3"] {
+        let model = format!("\"{law}\"");
+        let lossy = [
+            ("flows.f.law", &*model),
+            ("links.l.rate", "\"40 Mbit/s\""),
+            ("links.l.error", "{ packet_error_rate = 0.001 }"),
+        ];
+        let flow = outcome(&lossy).0;
+        // A loss begins a recovery, and a round trip later sets a bound.
+        assert!((1..=2 * flow.retransmits).contains(&flow.window_cuts), "{law}: {} cuts", flow.window_cuts);
+        assert_eq!(
+            outcome(&[lossy[0], ("links.l.queue", "\"4 BDP\"")]).0.window_cuts,
+            0,
+            "{law}: nothing is lost"
+        );
+    }
     // Feedback that states how far the window moves is no cut, nor is delay.
     let xcp = [("links.l.law", "\"xcp\""), ("flows.f.law", "\"xcp\""), ("flows.f.count", "2")];
     let vegas = [("flows.f.law", "\"vegas\""), ("flows.f.count", "2")];

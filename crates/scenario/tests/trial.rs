@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 mod shares;
 
 use congestlab_core::law::outside::{self, AddError};
+use congestlab_core::law::words::{LinkWords, SenderWords};
 use congestlab_core::law::{
     Ack, Column, Hue, LinkLaw, Look, Needs, Packet, Pool, Protocol, Remembers, Send, SenderLaw, Shape,
     Steered, Tag, Words,
@@ -124,6 +125,8 @@ impl<const WAY: usize> congestlab_core::law::Series for Told<WAY> {
     }
 }
 
+impl<const WAY: usize> LinkWords for Link<WAY> {}
+
 impl<const WAY: usize> LinkLaw for Link<WAY> {
     type Config = LinkSettings;
     type Report = Told<WAY>;
@@ -224,6 +227,8 @@ impl<const WAY: usize> LinkLaw for Link<WAY> {
 
 #[derive(Clone, Debug)]
 struct Sender<const WAY: usize>(shares::Sender);
+
+impl<const WAY: usize> SenderWords for Sender<WAY> {}
 
 impl<const WAY: usize> SenderLaw for Sender<WAY> {
     type Config = SenderSettings;

@@ -44,9 +44,11 @@ fn main() {
     forward.errors = loss.map(|rate| ErrorRate::Packet { rate, size: 1000 });
     let back = PortConfig::new(Service::Fixed(rate), 20 * MS, limit);
     let law = match args[0].as_str() {
-        "xcp" => {
-            SenderConfig::Xcp(xcp::SenderConfig { desired_rate: Rate(rate.0 / 8), ..Default::default() })
-        }
+        "xcp" => SenderConfig::Xcp(xcp::SenderConfig {
+            desired_rate: Rate(rate.0 / 8),
+            pacing: false,
+            ..Default::default()
+        }),
         "sack" => SenderConfig::Reno(reno::Config::default()),
         "bbr" => SenderConfig::Bbr(bbr::Config::default()),
         _ => panic!("{usage}"),
@@ -56,6 +58,7 @@ fn main() {
         ack: 40,
         law,
         initial_window: 1,
+        window_most: congestlab_core::units::Bytes(u64::MAX),
         awnd: Some((2.0 * in_flight / f64::from(flows)).ceil() as u32),
         recovery: Recovery::Sack,
         min_rto: Duration(1_000_000_000),
@@ -66,6 +69,7 @@ fn main() {
         app: App::Endless,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
     };
     let pipe = Some(Pipe { rate, delay: 5 * MS });

@@ -12,8 +12,8 @@ use crate::arrivals::{Arrivals, View};
 use crate::cloud::{self, Cloud, Node, receiver_address, router_address, sender_address};
 use crate::model::{Estimator, Group, Model, Router};
 use crate::outcome::Element;
-use crate::router::Watched;
 use crate::station::Agent;
+use crate::watched::Watched;
 
 /// Tables that all agents of a run share.
 pub(crate) struct Agents<'a> {

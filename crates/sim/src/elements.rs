@@ -15,11 +15,13 @@ use congestlab_net::random::{Name, Stream};
 
 use crate::agents::Agents;
 use crate::arrivals::Arrivals;
+use crate::bounds::Bounds;
 use crate::device::Device;
-use crate::flows::{self, Origin, is_fleeting, seconds};
+use crate::flows::{self, is_fleeting, seconds};
 use crate::hosts::{Crowd, Hosts, with_hosts};
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
 use crate::network::{Hop, Network};
+use crate::origin::Origin;
 use crate::outcome::{DropsByReason, Element, Event, LinkOutcome, Outcome, Sample};
 use crate::router::Router;
 use crate::station::{Extras, Record, Sampler, mix};
@@ -118,6 +120,7 @@ impl Elements {
             drew: false,
         };
         let mut first_flow = 0;
+        let bounds = Bounds::new(model);
         for (index, group) in model.groups.iter().enumerate() {
             let is_drawn = matches!(group.start, Start::Uniform { .. } | Start::Poisson { .. });
             elements.drew |= (is_drawn || group.sizes.is_some() || has_numbers(group)) && group.count > 0;
@@ -128,7 +131,7 @@ impl Elements {
                 let is_wanted = sampled || agent.is_some();
                 is_wanted.then(|| Box::new(Extras { sampler: sampled.then(sampler), agent }))
             };
-            let origin = Arc::new(Origin::new(model, index, first_flow));
+            let origin = Arc::new(Origin::new(model, index, first_flow, bounds.window(group)));
             let all_live = is_heard || !is_fleeting(model, group);
             elements.add(&origin, all_live, extras, stop);
             elements.origins.push(origin);
@@ -316,7 +319,7 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
         PortEvent::ControlInterval { report } => {
             put("control-interval", "", None, report.decision());
         }
-        PortEvent::Feedback { .. } | PortEvent::Departed { .. } => {}
+        PortEvent::Feedback { .. } | PortEvent::Crossed(_) | PortEvent::Departed { .. } => {}
         PortEvent::Sample(sample) => {
             let seconds = seconds(record.bin);
             let mut put = |metric, value| record.samples.push(Sample { at, element, metric, value });

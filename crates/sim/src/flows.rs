@@ -4,92 +4,16 @@ use std::sync::Arc;
 
 use congestlab_core::units::{Duration, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
-use congestlab_net::random::Stream;
 use congestlab_net::service::Service;
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp::{self, Advertise, App};
 
-use crate::headers;
 use crate::hosts::{Crowd, Host as _, SenderEnd};
 use crate::model::{DeviceKind, Group, GroupKind, Model, Pipe};
-use crate::network::{measured, segments_of, spans_of, starts_of, stream_of};
+use crate::network::{measured, segments_of};
+use crate::origin::Origin;
 use crate::outcome::{FlowOutcome, FlowOutcomes};
 use crate::station::Sink;
-
-/// All that the hosts of a group are made from, whenever that is.
-pub(crate) struct Origin {
-    pub(crate) group: Group,
-    /// Number of the group, and index over the whole run of its first flow.
-    number: usize,
-    first_flow: u32,
-    seed: u64,
-    warmup: Picos,
-    duration: Picos,
-    /// By flow.
-    pub(crate) starts: Vec<Time>,
-}
-
-impl Origin {
-    pub(crate) fn new(model: &Model, number: usize, first_flow: u32) -> Self {
-        let mut group = model.groups[number].clone();
-        let measure = measured(model.warmup, model.duration, &group, Time::ZERO);
-        if let GroupKind::Tcp(config) = &mut group.kind {
-            (config.stop, config.measure) = (group.stop, measure);
-        }
-        let starts = starts_of(&group, model.seed);
-        let Model { seed, warmup, duration, .. } = *model;
-        Self { group, number, first_flow, seed, warmup, duration, starts }
-    }
-
-    fn stream(&self, flow: u32, what: &str) -> Stream {
-        stream_of(&self.group, flow, what, self.seed)
-    }
-
-    fn measure(&self, flow: u32) -> tcp::Measure {
-        measured(self.warmup, self.duration, &self.group, self.starts[flow as usize])
-    }
-
-    fn connection(&self, flow: u32) -> Option<tcp::Connection> {
-        headers::connection(&self.group, self.number, flow, self.first_flow + flow, self.seed)
-    }
-
-    pub(crate) fn sender(&self, config: &tcp::Config, flow: u32) -> tcp::Sender {
-        let (start, number) = (self.starts[flow as usize], self.first_flow + flow);
-        let mut sender = tcp::Sender::new(config, number, start, 0);
-        if let Some(segments) = segments_of(&self.group, flow, self.seed) {
-            sender = sender.with_segments(segments);
-        }
-        if let Some(connection) = self.connection(flow) {
-            sender = sender.with_headers(connection);
-        }
-        if config.law.needs().draws {
-            sender = sender.with_seed(self.stream(flow, config.law.name()).next_u64());
-        }
-        sender
-    }
-
-    pub(crate) fn receiver(&self, config: &tcp::Config, flow: u32) -> tcp::Receiver {
-        let receiver = tcp::Receiver::new(config, self.first_flow + flow, 0);
-        match self.connection(flow) {
-            Some(connection) => receiver.with_headers(connection),
-            None => receiver,
-        }
-    }
-
-    pub(crate) fn source(&self, config: &SourceConfig, flow: u32) -> Source {
-        let (start, number) = (self.starts[flow as usize], self.first_flow + flow);
-        let stream = self.stream(flow, "on-off");
-        let source = Source::new(config, number, start, self.group.stop, stream, self.measure(flow));
-        match spans_of(&self.group, flow, start) {
-            Some(spans) => source.within(config, spans),
-            None => source,
-        }
-    }
-
-    pub(crate) fn sink(&self, (): &(), flow: u32) -> Sink {
-        Sink::new(self.measure(flow))
-    }
-}
 
 /// Returns true if the flows of a group may be over before the run is, and it is known when nothing of them is under way any
 /// more: what [`tcp::Sender::is_over`] supposes holds. Unless series, events or steps are wanted, such flows take the

@@ -12,7 +12,7 @@ use congestlab_net::packet::{PS_PER_NS, Packet, Picos};
 use congestlab_net::source::Source;
 use congestlab_net::tcp::{self, ReceiverCounts, ReceiverStats, SenderCounts};
 
-use crate::flows::Origin;
+use crate::origin::Origin;
 use crate::station::{Endpoint, Extras, Sink, Station};
 
 #[cfg(test)]

@@ -52,12 +52,14 @@
 mod agents;
 mod arrivals;
 mod barrier;
+pub mod bounds;
 mod calendar;
 pub mod cloud;
 #[cfg(test)]
 #[expect(dead_code, reason = "tests/engines.rs draws other models from it, too")]
 #[path = "../tests/common/mod.rs"]
 mod common;
+mod costs;
 mod crew;
 mod cut;
 mod device;
@@ -69,6 +71,7 @@ mod mail;
 pub mod model;
 mod network;
 mod order;
+mod origin;
 pub mod outcome;
 pub mod parallel;
 mod plan;
@@ -78,7 +81,9 @@ mod router;
 mod share;
 mod station;
 mod store;
+mod tally;
 pub mod watch;
+mod watched;
 mod window;
 
 // The models that tests draw are written for those outside.
@@ -94,7 +99,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 pub use arrivals::REMEMBERED;
 use barrier::Exchange;
 use congestlab_net::packet::{Packet, Picos};
-use crew::{Ending, RULE, Tally};
 use elements::Elements;
 pub use flows::is_fleeting;
 use model::Model;
@@ -104,6 +108,7 @@ use outcome::Outcome;
 use parallel::Counted;
 use plan::Plan;
 use store::Store;
+use tally::{Ending, RULE, Tally};
 use watch::{Step, Watched, Watcher};
 use window::Domain;
 

@@ -10,13 +10,14 @@ use std::sync::atomic::AtomicBool;
 use congestlab_net::packet::Picos;
 
 use crate::barrier::{Exchange, Seat};
-use crate::crew::Tally;
+use crate::costs;
 use crate::elements::Elements;
 use crate::model::Model;
 use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::store::Store;
+use crate::tally::Tally;
 use crate::window::Domain;
 use crate::{Engine, Span, share};
 
@@ -89,7 +90,7 @@ impl Leg<'_> {
         self.told.push_back(counted.busiest);
         if domains.len() > 1 {
             counted.meetings += 1;
-            counted.meeting += share::meeting(domains.len());
+            counted.meeting += costs::meeting(domains.len());
         }
     }
 }

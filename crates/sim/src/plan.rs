@@ -2,11 +2,10 @@
 
 use congestlab_net::packet::Picos;
 
+use crate::calendar::Window;
+use crate::costs;
 use crate::network::{Hop, Network};
-use crate::share;
 
-/// Longest window: leaves 28 bits of a sort key to number the packets of a window.
-const SHIFT_MAX: u32 = 36;
 /// Packets that a window should hold: more do not help, and leave the L2 cache (docs/design/engine.md 2.3).
 const WINDOW_PACKETS: u64 = 4096;
 /// Where there are many links: packets that each should get, once it is in the cache.
@@ -19,11 +18,59 @@ const EPOCH: u32 = 4;
 const LEAD: u64 = 3;
 const LEADS: u64 = 256;
 
+/// Length of windows: a power of two. A sort key of 64 bits has the time in the window and the number of a packet there, so
+/// windows have 2^1 ps at least, since a shift by 64 is none, and 2^36 at most, which leaves 28 bits for the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shift(u32);
+
+impl Shift {
+    const MIN: Self = Self(1);
+    const MAX: Self = Self(36);
+
+    /// The longest windows that are no longer than `longest`; `None` if all are.
+    pub(crate) fn within(longest: Picos) -> Option<Self> {
+        let shift = Self(longest.checked_ilog2()?);
+        (shift >= Self::MIN).then(|| shift.min(Self::MAX))
+    }
+
+    /// Windows shorter by so many powers of two, as far as there are some.
+    fn less(self, powers: u32) -> Self {
+        Self(self.0.saturating_sub(powers)).max(Self::MIN)
+    }
+
+    /// These windows, then those of half the length, and so on.
+    pub(crate) fn and_shorter(self) -> impl Iterator<Item = Self> {
+        (Self::MIN.0..=self.0).rev().map(Self)
+    }
+
+    pub(crate) fn length(self) -> Picos {
+        1 << self.0
+    }
+
+    /// The window of a time.
+    #[inline(always)]
+    pub(crate) fn window(self, at: Picos) -> Window {
+        at >> self.0
+    }
+
+    /// When a window begins.
+    #[inline(always)]
+    pub(crate) fn begin(self, window: Window) -> Picos {
+        window << self.0
+    }
+
+    /// Bits of a sort key below the time.
+    #[inline(always)]
+    pub(crate) fn number_bits(self) -> u32 {
+        64 - self.0
+    }
+}
+
 /// A way to cut time and to put nodes in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Windows are `2^shift` ps long.
-    pub(crate) shift: u32,
+    /// Length of the windows.
+    pub(crate) shift: Shift,
     /// Nodes in the order in which they run.
     pub(crate) order: Vec<u32>,
     /// Position in `order` of the node that acts for each node.
@@ -49,14 +96,14 @@ impl Plan {
         Self::of(network, Self::shift(network, divisor, 1)?, vec![0; network.nodes()])
     }
 
-    /// The longest windows for so many threads that share what is in one: `2^shift` ps.
-    pub(crate) fn shift(network: &Network, divisor: u32, threads: usize) -> Option<u32> {
+    /// The longest windows for so many threads that share what is in one; `None` if some circle is shorter than any.
+    pub(crate) fn shift(network: &Network, divisor: u32, threads: usize) -> Option<Shift> {
         let mut latencies: Vec<Picos> = network.edges.iter().map(|e| e.latency).filter(|&l| l > 0).collect();
         latencies.sort_unstable();
         latencies.dedup();
         let allowed = latencies.partition_point(|&l| network.order(l).is_some());
         let longest = match allowed {
-            0 if latencies.is_empty() => network.order(1).map(|_| 1 << SHIFT_MAX)?,
+            0 if latencies.is_empty() => network.order(1).map(|_| Shift::MAX.length())?,
             0 => return None,
             n => latencies[n - 1],
         };
@@ -73,12 +120,13 @@ impl Plan {
         let packets = crossed().map(|(&rate, _)| rate).sum::<u64>().max(offered).max(1);
         let wanted = (WINDOW_PACKETS * threads as u64).max(crossed().count() as u64 * LINK_PACKETS);
         let crowded = (wanted.saturating_mul(1_000_000_000_000) / packets).max(1);
-        Some(longest.min(crowded).ilog2().min(SHIFT_MAX).saturating_sub(divisor.max(1).ilog2()))
+        let crowded = Shift::within(crowded).unwrap_or(Shift::MIN);
+        Some(Shift::within(longest)?.min(crowded).less(divisor.max(1).ilog2()))
     }
 
-    /// Windows of `2^shift` ps, and who lives where; `None` if some circle is shorter.
-    pub(crate) fn of(network: &Network, shift: u32, home: Vec<u16>) -> Option<Self> {
-        let order = network.order(1 << shift)?;
+    /// Windows of this length, and who lives where; `None` if some circle is shorter.
+    pub(crate) fn of(network: &Network, shift: Shift, home: Vec<u16>) -> Option<Self> {
+        let order = network.order(shift.length())?;
         let mut rank = vec![0; order.len()];
         for (position, &node) in order.iter().enumerate() {
             rank[node] = position as u32;
@@ -87,7 +135,7 @@ impl Plan {
             rank[node] = rank[leader as usize];
         }
         let mut is_late = vec![false; order.len()];
-        for edge in network.edges.iter().filter(|e| e.latency < 1 << shift) {
+        for edge in network.edges.iter().filter(|e| e.latency < shift.length()) {
             is_late[edge.to] = true;
         }
         let is_mixed = network.is_mixed();
@@ -96,21 +144,21 @@ impl Plan {
         let epoch = Self::epoch(between, shift);
         let threads = u64::from(home.iter().max().copied().unwrap_or(0)) + 1;
         let most = LEAD.min(LEADS / threads);
-        let lead = between.map_or(0, |latency| ((latency >> (shift + epoch)) - 1).min(most));
-        let (cost, order) = (share::costs(network), order.into_iter().map(|n| n as u32).collect());
+        let lead = between.map_or(0, |latency| ((shift.window(latency) >> epoch) - 1).min(most));
+        let (cost, order) = (costs::costs(network), order.into_iter().map(|n| n as u32).collect());
         Some(Self { shift, order, rank, is_late, is_mixed, home, cost, epoch, lead })
     }
 
     /// Threads meet every so many windows, as a power of two, if what goes from one to another takes at least so long.
-    pub(crate) fn epoch(between: Option<Picos>, shift: u32) -> u32 {
-        between.map_or(EPOCH, |latency| (latency.ilog2() - shift).min(EPOCH))
+    pub(crate) fn epoch(between: Option<Picos>, shift: Shift) -> u32 {
+        between.map_or(EPOCH, |latency| shift.window(latency).ilog2().min(EPOCH))
     }
 
     /// The same with a meeting where threads would have one, and the number of theirs for each.
     pub(crate) fn in_step(&self, shared: &Self) -> (Self, u64) {
-        let theirs = shared.shift + shared.epoch;
-        let epoch = theirs.saturating_sub(self.shift);
-        (Self { epoch, lead: 0, ..self.clone() }, 1 << self.shift.saturating_sub(theirs))
+        let theirs = shared.shift.0 + shared.epoch;
+        let epoch = theirs.saturating_sub(self.shift.0);
+        (Self { epoch, lead: 0, ..self.clone() }, 1 << self.shift.0.saturating_sub(theirs))
     }
 
     /// Threads that have something to do.
@@ -120,6 +168,6 @@ impl Plan {
 
     /// Instructions that meetings cost in a second.
     pub(crate) fn meetings(&self) -> u64 {
-        share::of_meetings(self.domains(), 1 << (self.shift + self.epoch))
+        costs::of_meetings(self.domains(), self.shift.length() << self.epoch)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, PortEvent};
-use congestlab_net::xcp_i::{Address, Neighbour, Way};
+use congestlab_net::xcp_i::{Address, Neighbour, Passage, Way};
 
 use crate::elements::{Elements, note_port_event};
 use crate::hosts::{Hosts, with_hosts};
@@ -262,6 +262,14 @@ impl Outbox for Exit<'_, '_> {
 
     fn record(&mut self) -> &mut Record {
         &mut self.agenda.record
+    }
+
+    fn watches(&self) -> bool {
+        self.agenda.watcher.is_some()
+    }
+
+    fn crossed(&mut self, now: Picos, passage: Passage) {
+        self.agenda.tell(now, || Step::Crossed { passage: Box::new(passage) });
     }
 
     fn goes_on(&self) -> bool {

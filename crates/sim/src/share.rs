@@ -8,46 +8,15 @@ use std::cmp::Reverse;
 
 use congestlab_net::packet::Picos;
 
+use crate::costs::{HANDED, RECEIVER, SECOND, SENDER, costs, of_meetings};
 use crate::cut::{Cut, Ends};
 use crate::network::{DisjointSets, Hop, Network, Node};
-use crate::plan::Plan;
+use crate::plan::{Plan, Shift};
 
 /// Most threads of a network.
 const MOST: usize = 1024;
 /// A load in a second that is enough for any: the sum of many is a number, too.
 const LOAD_MAX: u64 = 1 << 43;
-/// A second.
-const SECOND: u128 = 1_000_000_000_000;
-
-/// Instructions that a packet takes at a node, with its way there (callgrind; a dumbbell with XCP): data waits in queues,
-/// acknowledgments pass.
-const DATA: u32 = 700;
-const ACKS: u32 = 200;
-const SENDER: u32 = 850;
-const RECEIVER: u32 = 350;
-/// Instructions that a packet takes on either side where it goes from one thread to another.
-pub(crate) const HANDED: u64 = 60;
-
-/// A meeting of so many threads that are awake, as instructions: 1 us, and 0.2 us for what each has to say and to send.
-pub(crate) const fn meeting(threads: usize) -> u64 {
-    10_000 + 2_000 * threads as u64
-}
-
-/// Instructions that a packet takes, by node.
-pub(crate) fn costs(network: &Network) -> Vec<u32> {
-    let mut has_data = vec![false; network.links];
-    for class in (0..).take(network.classes.len()).filter(|&class| network.is_sender(class)) {
-        network.links_of(&network.classes[class as usize]).for_each(|link| has_data[link] = true);
-    }
-    let cost = |node| match network.node(node) {
-        Node::Link(link) if has_data[link as usize] => DATA,
-        Node::Link(_) => ACKS,
-        Node::Class(class) if network.is_sender(class) => SENDER,
-        Node::Class(_) => RECEIVER,
-        Node::Device(_) => DATA,
-    };
-    (0..network.nodes()).map(cost).collect()
-}
 
 /// The load of each node, instructions in a second, if all links are full.
 pub(crate) fn guess(network: &Network) -> Vec<u64> {
@@ -75,12 +44,12 @@ impl Share {
     /// The best that can be had among so many threads with such a load; `None`: one has to do it all.
     pub(crate) fn new(network: &Network, divisor: u32, threads: usize, load: &[u64]) -> Option<Self> {
         let can_be_cut = network.can_be_cut();
-        let mut best: Option<(u64, u32, Spread)> = None;
+        let mut best: Option<(u64, Shift, Spread)> = None;
         // Fewer meet in less time.
         let mut threads = threads.min(MOST);
         while threads > 1 {
-            for shift in (0..=Plan::shift(network, divisor, threads)?).rev() {
-                let window = 1 << shift;
+            for shift in Plan::shift(network, divisor, threads)?.and_shorter() {
+                let window = shift.length();
                 let spread = Spread::new(network, window, threads, load, &can_be_cut);
                 let cost = spread.longest + spread.meetings(network, shift);
                 if best.as_ref().is_none_or(|&(least, ..)| cost < least) {
@@ -123,11 +92,6 @@ impl Share {
     pub(crate) fn cost(&self) -> u64 {
         self.expected.0 + self.plan.meetings()
     }
-}
-
-/// Instructions that meetings of so many threads cost in a second, if there is one in each time so long.
-pub(crate) fn of_meetings(threads: usize, every: Picos) -> u64 {
-    (u128::from(meeting(threads)) * SECOND / u128::from(every.max(1))) as u64
 }
 
 /// A load as that of a second; it was that of `time`.
@@ -341,8 +305,8 @@ impl Spread {
         self
     }
 
-    /// Instructions that meetings cost in a second, with windows of `2^shift`.
-    fn meetings(&self, network: &Network, shift: u32) -> u64 {
+    /// Instructions that meetings cost in a second, with windows of this length.
+    fn meetings(&self, network: &Network, shift: Shift) -> u64 {
         let is_cut = |node: usize| {
             self.is_free[node] && network.group_of(node).is_some_and(|g| self.parts[g].len() > 1)
         };
@@ -350,7 +314,7 @@ impl Spread {
             self.home[edge.from] != self.home[edge.to] || is_cut(edge.from) || is_cut(edge.to)
         };
         let between = network.edges.iter().filter(|edge| parts(edge)).map(|edge| edge.latency).min();
-        of_meetings(self.threads, 1 << (shift + Plan::epoch(between, shift)))
+        of_meetings(self.threads, shift.length() << Plan::epoch(between, shift))
     }
 
     fn ends(&self, network: &Network) -> Ends {

@@ -6,12 +6,12 @@ use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos, flag};
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
-use congestlab_net::xcp_i::{Address, Edge, Neighbour, PortView, Role, Way};
+use congestlab_net::xcp_i::{Address, Edge, Neighbour, Passage, PortView, Role, Way};
 
 use crate::Span;
 use crate::arrivals::View;
 use crate::outcome::{Element, Event, Sample};
-use crate::router::Watched;
+use crate::watched::Watched;
 
 /// The protocol part of a host: sender, receiver, source or sink.
 pub(crate) trait Endpoint {
@@ -259,6 +259,12 @@ pub(crate) trait Outbox {
     fn way(&self, packet: &Packet) -> Way;
     /// For the samplers; never called by a run without.
     fn record(&mut self) -> &mut Record;
+    /// True if an observer wants to see what an agent does.
+    fn watches(&self) -> bool {
+        false
+    }
+    /// Tells the observer of a packet that has crossed a cloud before this host.
+    fn crossed(&mut self, _: Picos, _: Passage) {}
     /// False once the run is given up.
     fn goes_on(&self) -> bool;
 }
@@ -329,10 +335,14 @@ impl Agent {
     /// Data, which may have come through a cloud, as it is for the receiver.
     fn pass(&mut self, now: Picos, mut packet: Packet, out: &mut impl Outbox) -> Packet {
         let way = out.way(&packet);
+        let seen = if out.watches() { self.edge.look(Time(now / PS_PER_NS), &packet) } else { None };
         if self.edge.on_data(Time(now / PS_PER_NS), &mut packet, way, &PortView::default()) {
             self.flush(now, out);
         } else {
             self.schedule(now);
+        }
+        if let Some(passage) = seen {
+            out.crossed(now, Passage { left: packet, ..passage });
         }
         packet
     }

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::PortEvent;
 use congestlab_net::tcp;
+use congestlab_net::xcp_i::Passage;
 
 use crate::hosts::Hosts;
 
@@ -39,6 +40,11 @@ pub enum Step {
     Received {
         /// The packet as it arrives.
         packet: Packet,
+    },
+    /// A packet has crossed a cloud before its receiver, whose agent has dealt with its header. After [`Step::Received`].
+    Crossed {
+        /// Passage of the packet through the receiver's virtual router.
+        passage: Box<Passage>,
     },
     /// A watched sender has dealt with a packet or a deadline.
     Acted {

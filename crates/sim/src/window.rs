@@ -13,19 +13,19 @@ use congestlab_net::xcp_i::{Address, Neighbour, Way};
 use crate::arrivals::Arrivals;
 use crate::barrier::{Post, Seat};
 use crate::calendar::{Calendar, Window};
-use crate::crew::{Ending, Tally};
+use crate::costs::HANDED;
 use crate::device::Device;
 use crate::elements::{Elements, note_port_event};
 use crate::hosts::{Crowd, Host, Hosts};
 use crate::mail::Mail;
 use crate::network::{Class, Hop, Network, Node};
 use crate::order::{have_one_route, sort};
-use crate::plan::Plan;
+use crate::plan::{Plan, Shift};
 use crate::prefetch::prefetch;
 use crate::router::Surroundings;
-use crate::share::HANDED;
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, CHUNK, Chunk, Place, Store, locate, ordinal, place};
+use crate::tally::{Ending, Tally};
 use crate::{Progress, Span, Stop, Tap};
 
 /// Packets for hosts are gathered up to about this number. After as many, and after as many that come to a link, it is
@@ -53,8 +53,8 @@ struct Timer {
 struct Fabric<'a> {
     network: &'a Network,
     plan: &'a Plan,
-    /// Copy of the plan's: windows are `2^shift` ps long.
-    shift: u32,
+    /// Copy of the plan's.
+    shift: Shift,
     id: u16,
     store: Store,
     packets: Calendar<Bucket>,
@@ -101,7 +101,7 @@ impl<'a> Fabric<'a> {
     ) -> Self {
         let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
         // Most timers are near too; what is not, the calendar keeps apart.
-        let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
+        let ring = plan.shift.window(horizon).saturating_mul(2).max(plan.shift.window(NEAR).min(4096));
         let domains = plan.domains();
         let home_of = |hop: &Hop| plan.home[network.node_of(*hop)];
         let home = if domains > 1 { network.routes.iter().map(home_of).collect() } else { Vec::new() };
@@ -143,16 +143,16 @@ impl Fabric<'_> {
     /// Sorts packets of a window by time, then by the order in which they came in.
     #[inline]
     fn key(&self, at: Picos, ordinal: u64) -> u64 {
-        let shift = self.shift;
-        debug_assert!(ordinal < 1 << (64 - shift));
-        at << (64 - shift) | ordinal
+        let bits = self.shift.number_bits();
+        debug_assert!(ordinal < 1 << bits);
+        at << bits | ordinal
     }
 
     /// Time and ordinal of a key.
     #[inline]
     fn unkey(&self, key: u64) -> (Picos, u64) {
-        let bits = 64 - self.shift;
-        ((self.window << self.shift) + (key >> bits), key & ((1 << bits) - 1))
+        let bits = self.shift.number_bits();
+        (self.shift.begin(self.window) + (key >> bits), key & ((1 << bits) - 1))
     }
 
     #[inline]
@@ -182,7 +182,7 @@ impl Fabric<'_> {
     /// count. Says whether the run goes on, which it asks for one in many packets only.
     #[inline(always)]
     fn deliver(&mut self, packet: &Packet, at: Picos, route: u32) -> bool {
-        let window = at >> self.shift;
+        let window = self.shift.window(at);
         if let Some(&home) = self.home.get(route as usize)
             && home != self.id
         {
@@ -212,7 +212,7 @@ impl Fabric<'_> {
     /// A packet goes to another thread.
     #[inline(never)]
     fn send_away(&mut self, home: u16, packet: &Packet, at: Picos, route: u32) -> bool {
-        let window = at >> self.shift;
+        let window = self.shift.window(at);
         let outbox = &mut self.outboxes[usize::from(home)];
         if let Some(to) = outbox.place(window) {
             *to = *packet;
@@ -238,7 +238,7 @@ impl Fabric<'_> {
 
     /// A packet that comes from elsewhere.
     fn take_in(&mut self, packet: &Packet) {
-        let window = packet.at >> self.shift;
+        let window = self.shift.window(packet.at);
         match self.packets.used_slot(window, |bucket| !bucket.is_full()) {
             Some(bucket) => self.store.push(bucket, packet),
             None => self.store.push(self.packets.slot(window), packet),
@@ -269,7 +269,7 @@ impl Fabric<'_> {
     /// Wakes a node at `at`.
     #[inline]
     fn wake(&mut self, at: Picos, timer: Timer) {
-        let window = at >> self.shift;
+        let window = self.shift.window(at);
         if at > self.end {
             return;
         }
@@ -648,7 +648,7 @@ impl<'a> Domain<'a> {
             })
             .collect();
         let mut domain = Self {
-            fabric: Fabric::new(network, plan, id, run, store, from >> plan.shift),
+            fabric: Fabric::new(network, plan, id, run, store, plan.shift.window(from)),
             armed: vec![Picos::MAX; network.nodes()],
             ports,
             devices,
@@ -676,7 +676,7 @@ impl<'a> Domain<'a> {
             with_bench!(&mut self.benches[class], bench => bench.crowd.arm(|index, next| {
                 if next <= self.fabric.end {
                     let timer = Timer { node: bench.node, index };
-                    self.fabric.timers.slot(next >> self.fabric.shift).push(timer);
+                    self.fabric.timers.slot(self.fabric.shift.window(next)).push(timer);
                 }
             }));
         }
@@ -690,14 +690,14 @@ impl<'a> Domain<'a> {
             if next <= self.fabric.end {
                 self.armed[node] = next;
                 let timer = Timer { node: node as u32, index: 0 };
-                self.fabric.timers.slot(next >> self.fabric.shift).push(timer);
+                self.fabric.timers.slot(self.fabric.shift.window(next)).push(timer);
             }
         }
     }
 
     /// Runs one window, unless it is given up on the way.
     fn run(&mut self, window: Window) {
-        let end = (window + 1) << self.fabric.shift;
+        let end = self.fabric.shift.begin(window + 1);
         let end = end.min(self.fabric.end + 1);
         self.fabric.window = window;
         let (far, near) = self.fabric.packets.open(window);
@@ -739,7 +739,7 @@ impl<'a> Domain<'a> {
         for timer in far.into_iter().chain(near).flatten() {
             match self.fabric.network.node(timer.node as usize) {
                 Node::Link(_) | Node::Device(_) => {
-                    if self.armed[timer.node as usize] >> self.fabric.shift == window {
+                    if self.fabric.shift.window(self.armed[timer.node as usize]) == window {
                         self.fabric.activate(timer.node as usize);
                     }
                 }
@@ -794,7 +794,7 @@ impl<'a> Domain<'a> {
                     }
                 } else {
                     let fabric = &mut self.fabric;
-                    let bits = 64 - fabric.shift;
+                    let bits = fabric.shift.number_bits();
                     let first = ordinal(index, from as u32);
                     // Fabric::key, less the part of the time that the shift takes away.
                     let keys = packets.iter().zip(first..).map(|(packet, n)| packet.at << bits | n);
@@ -903,8 +903,8 @@ impl<'a> Domain<'a> {
         }
         let Some(port) = self.ports[link].as_deref_mut() else { return };
         // Fabric::unkey, with what is the same for all keys taken out of the loop.
-        let bits = 64 - self.fabric.shift;
-        let (begin, ordinals) = (self.fabric.window << self.fabric.shift, (1 << bits) - 1);
+        let bits = self.fabric.shift.number_bits();
+        let (begin, ordinals) = (self.fabric.shift.begin(self.fabric.window), (1 << bits) - 1);
         let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
         for keys in self.keys.chunks(BATCH) {
             if !wire.goes_on() {
@@ -992,7 +992,7 @@ impl<'a> Domain<'a> {
     /// Puts arrivals in the order of time; at one instant: whose turn it is, then in the order in which they were sent.
     #[inline]
     fn put_in_order(&mut self) {
-        let bits = 64 - self.fabric.shift;
+        let bits = self.fabric.shift.number_bits();
         let is_in_order = |keys: &[u64]| keys.is_sorted_by(|a, b| a | ((1 << bits) - 1) < *b);
         // Mostly they came so.
         if !is_in_order(&self.keys) {
@@ -1090,14 +1090,14 @@ impl<'a> Domain<'a> {
 
     /// Runs to the end of the epoch that a window is in, or of the run.
     fn run_epoch(&mut self, first: Window) {
-        let last = self.fabric.end >> self.fabric.shift;
+        let last = self.fabric.shift.window(self.fabric.end);
         let until = last.min(first | ((1 << self.fabric.plan.epoch) - 1));
         let mut window = self.fabric.first();
         while window <= until && self.fabric.goes_on() {
             self.run(window);
             window = self.fabric.first();
         }
-        self.reached = (until + 1) << self.fabric.shift;
+        self.reached = self.fabric.shift.begin(until + 1);
     }
 
     /// Counts the work of nodes from now on.
@@ -1108,7 +1108,7 @@ impl<'a> Domain<'a> {
 
     /// The time and the packets that it has come to.
     fn progress(&self) -> Progress {
-        Progress { at: self.fabric.window << self.fabric.shift, packets: self.packets }
+        Progress { at: self.fabric.shift.begin(self.fabric.window), packets: self.packets }
     }
 
     /// Tells the other threads what it has for them.
@@ -1134,8 +1134,8 @@ impl<'a> Domain<'a> {
         if self.fabric.stop.is_given_up() {
             return None;
         }
-        let first = seat.first().max(self.reached >> self.fabric.shift);
-        if first > self.fabric.end >> self.fabric.shift {
+        let first = seat.first().max(self.fabric.shift.window(self.reached));
+        if first > self.fabric.shift.window(self.fabric.end) {
             return Some(Ending::Complete);
         }
         self.run_epoch(first);

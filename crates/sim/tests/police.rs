@@ -53,6 +53,7 @@ fn sender(app: App, change: impl FnOnce(&mut xcp::SenderConfig)) -> GroupKind {
         ack: 40,
         law: SenderConfig::Xcp(law),
         initial_window: 1,
+        window_most: Bytes(u64::MAX),
         awnd: None,
         recovery: Recovery::Sack,
         min_rto: Duration(1_000_000_000),
@@ -63,6 +64,7 @@ fn sender(app: App, change: impl FnOnce(&mut xcp::SenderConfig)) -> GroupKind {
         app,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
     })
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,8 +21,8 @@ use super::args::{ApplyArguments, AttachArguments, HostEnableArguments, RouterEn
 use super::host::patiently;
 use super::{args, metrics};
 use crate::failure::{Failure, Message, tell_diagnostics};
-use crate::machine;
 use crate::output::{Screen, print};
+use crate::signals;
 
 /// Between two looks at the file, and between two at all that sends no news of itself: qdiscs, programs, hosts.
 const STEP: Duration = Duration::from_secs(1);
@@ -33,10 +34,14 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
         command::set_mode(Mode::Tell);
     }
     let Some(file) = &arguments.file else {
-        let _waits = machine::stop_flag()?;
+        let _waits = signals::stop_flag()?;
         let items = all_others(&[], false);
         return tell(&items, screen).and_then(|()| failures(&items, None));
     };
+    // Judge the path before the file is read: a user who can change the path could exchange the file in between.
+    if !arguments.check {
+        trust(file)?;
+    }
     let wanted = load(file).map_err(Failure::Scenario)?;
     if arguments.check {
         let (routers, has_host) = (wanted.routers.len(), wanted.host.is_some());
@@ -48,7 +53,7 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
         });
     }
     // Half of a change would be hard to find: a signal waits for its end.
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     if arguments.watch {
         return watch(file, wanted, arguments, &stop, screen);
     }
@@ -76,6 +81,59 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
 /// The weights of two classes that somebody has to stay for.
 const FLOWS: &str = "flows";
 
+/// Refuses a file that another user than root can change: it names commands and laws of the machine.
+fn trust(file: &Path) -> Result<(), Failure> {
+    // Others change nothing here anyway.
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let refused = |path: &Path, what: &str| {
+        let text = format!("{} {what}, and {} says what root does", path.display(), file.display());
+        Failure::Input(Message::new(text, format!("chown root {0} && chmod go-w {0}", path.display())))
+    };
+    let failed = |error: std::io::Error| {
+        Failure::Input(Message::new(format!("can not read {}: {error}", file.display()), ""))
+    };
+    // Judge each part of the path, links included: the owner of a link can change its target.
+    let mut left: Vec<PathBuf> = parts(&std::path::absolute(file).map_err(failed)?);
+    let (mut at, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = left.pop() {
+        if part == Path::new("..") {
+            at.pop();
+            continue;
+        }
+        at.push(&part);
+        let data = std::fs::symlink_metadata(&at).map_err(failed)?;
+        if data.uid() != 0 {
+            return Err(refused(&at, "does not belong to root"));
+        }
+        if data.is_symlink() {
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(refused(&at, "is a link to a link without end"));
+            }
+            let to = std::fs::read_link(&at).map_err(failed)?;
+            at.pop();
+            left.extend(parts(&to));
+            continue;
+        }
+        // In a folder with the sticky bit each user can replace its own files alone.
+        let is_sticky = data.is_dir() && data.mode() & 0o1000 != 0;
+        if data.mode() & 0o022 != 0 && !is_sticky {
+            return Err(refused(&at, "can be written by other users than root"));
+        }
+    }
+    Ok(())
+}
+
+/// Links that are followed on the way to a file, as the kernel has it.
+const LINKS_MAX: usize = 40;
+
+/// The parts of a path, the last first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+}
+
 /// Reads the file, and judges what needs no machine for it.
 fn load(file: &Path) -> Result<Wanted, Diagnostics> {
     let wanted = Wanted::load(file)?;
@@ -102,7 +160,7 @@ fn wrong(place: Place, failure: impl Into<Failure>) -> Wrong {
 }
 
 /// The constants that laws with a program of their own have as options, with their places.
-const CONSTANTS: [&str; 5] = ["alpha", "beta", "gamma", "k", "r_max"];
+const CONSTANTS: [&str; 7] = ["alpha", "beta", "gamma", "k", "r_max", "release", "give_back"];
 
 /// As the arguments of `router attach`, with these settings.
 fn attach_arguments<'a>(
@@ -116,6 +174,7 @@ fn attach_arguments<'a>(
         set: vec![],
         rate: router.rate.as_ref().map(|rate| rate.value),
         capacity_from: router.capacity_from.as_ref().map(|source| source.value.clone()),
+        capacity_user: router.capacity_user.as_ref().map(|user| user.value.clone()),
         beside_tcp: None,
         encoding: router.encoding.as_ref().map(|encoding| match encoding.value {
             "shim" => RouterEncoding::Shim,
@@ -127,6 +186,10 @@ fn attach_arguments<'a>(
         gamma: None,
         k: None,
         r_max: None,
+        average_queue: false,
+        remember_grants: false,
+        release: None,
+        give_back: None,
         police: None,
         no_shape: !router.shape,
         queue: None,
@@ -158,15 +221,31 @@ fn attach_arguments<'a>(
             arguments.police = Some(records.map_err(|help| (*place, format!("`{key}` is {value}"), help))?);
             continue;
         }
-        let AttachArguments { alpha, beta, gamma, k, r_max, .. } = &mut arguments;
-        let Some((_, to)) =
-            CONSTANTS.iter().zip([alpha, beta, gamma, k, r_max]).find(|(name, _)| *name == key)
+        let switch = match &**key {
+            "average_queue" => Some(&mut arguments.average_queue),
+            "remember_grants" => Some(&mut arguments.remember_grants),
+            _ => None,
+        };
+        if let Some(switch) = switch {
+            let read = value.parse();
+            *switch = read.map_err(|_| {
+                (*place, format!("`{key}` is {value}"), String::from("allowed: true or false"))
+            })?;
+            continue;
+        }
+        let AttachArguments { alpha, beta, gamma, k, r_max, release, give_back, .. } = &mut arguments;
+        let Some((_, to)) = CONSTANTS
+            .iter()
+            .zip([alpha, beta, gamma, k, r_max, release, give_back])
+            .find(|(name, _)| *name == key)
         else {
             let text = format!("{} has no such setting as `{key}`", router.law.value);
             return Err((
                 *place,
                 text,
-                "allowed: alpha, beta and gamma of XCP and P-XCP, k and r_max of P-XCP, police of XCP".into(),
+                "allowed: alpha, beta, gamma, average_queue and remember_grants of XCP and P-XCP, k and r_max of \
+                 P-XCP, release and give_back of XCP-i, police of XCP"
+                    .into(),
             ));
         };
         let ratio: Ratio =
@@ -209,7 +288,7 @@ fn wrong_router(router: &Router, folder: &Path) -> Vec<Wrong> {
         check(&config).map_err(|error| wrong(place, error))
     };
     let source = router.capacity_from.as_ref().map(|Placed { value, place }| {
-        checked(*place, &|config| Source::parse(value, folder)?.check(config))
+        checked(*place, &|config| Source::parse(value, folder, user(router))?.check(config))
     });
     let weights = router.beside_tcp.as_ref().map(|told| checked(told.place, &router::check_beside));
     let encoding = router.encoding.as_ref().map(|told| checked(told.place, &router::check_encoding));
@@ -366,7 +445,7 @@ fn all_others(routers: &[&str], has_host: bool) -> Vec<Item> {
 /// counts flows.
 struct Feeders<'a> {
     folder: &'a Path,
-    all: BTreeMap<String, (String, BitRate, Feeder)>,
+    all: BTreeMap<String, (Told, BitRate, Feeder)>,
     followers: BTreeMap<String, Follower>,
 }
 
@@ -378,11 +457,9 @@ impl<'a> Feeders<'a> {
 
     /// Ends those that nobody wants any more: the fixed rate holds then.
     fn keep(&mut self, wanted: &Wanted) {
-        self.all.retain(|interface, (source, _, _)| {
+        self.all.retain(|interface, (told, _, _)| {
             let router = wanted.routers.iter().find(|router| router.interface.value == *interface);
-            router
-                .and_then(|router| router.capacity_from.as_ref())
-                .is_some_and(|other| other.value == *source)
+            router.is_some_and(|router| source_of(router) == *told)
         });
         self.followers.retain(|interface, _| {
             let router = wanted.routers.iter().find(|router| router.interface.value == *interface);
@@ -421,12 +498,27 @@ impl<'a> Feeders<'a> {
         let Some(source) = router.capacity_from.as_ref().filter(|_| !self.all.contains_key(interface)) else {
             return Ok(());
         };
-        let (read, told) =
-            (Source::parse(&source.value, self.folder)?, Screen { quiet: false, ..screen.clone() });
+        let (read, told) = (
+            Source::parse(&source.value, self.folder, user(router))?,
+            Screen { quiet: false, ..screen.clone() },
+        );
         let feeder = Feeder::start(interface, &read, fixed, move |line| told.note(line))?;
-        self.all.insert(interface.clone(), (source.value.clone(), fixed, feeder));
+        self.all.insert(interface.clone(), (source_of(router), fixed, feeder));
         Ok(())
     }
+}
+
+/// A source as it is written, and the user of its command.
+type Told = (Option<String>, Option<String>);
+
+fn source_of(router: &Router) -> Told {
+    let text = |placed: &Option<Placed<String>>| placed.as_ref().map(|placed| placed.value.clone());
+    (text(&router.capacity_from), text(&router.capacity_user))
+}
+
+/// The user that the command of a router's source runs as, if the file names one.
+fn user(router: &Router) -> Option<&str> {
+    router.capacity_user.as_ref().map(|user| &*user.value)
 }
 
 /// True if somebody has to count the flows of a router's classes.
@@ -444,9 +536,10 @@ fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> 
     };
     // Before anything changes.
     if let Some(source) = &router.capacity_from {
-        Source::parse(&source.value, feeders.folder)?.require(&arguments.interface)?;
+        Source::parse(&source.value, feeders.folder, user(router))?.require(&arguments.interface)?;
     }
     let (done, rate) = feeders.ensure(&fixed, &arguments.interface)?;
+    super::router::share(&arguments)?;
     feeders.feed(router, fixed.rate, screen)?;
     feeders.follow(router, screen)?;
     let law = &router.law.value;
@@ -544,6 +637,7 @@ fn watch(
         screen.note(&format!("metrics are at http://{bound}/metrics"));
     }
     let mut text = std::fs::read(file).ok();
+    let mut refused = None;
     let mut told: BTreeMap<String, String> = BTreeMap::new();
     let mut feeders = Feeders::new(file);
     let mut is_first = true;
@@ -581,6 +675,15 @@ fn watch(
             if events.wait(STEP)? || stop.load(Ordering::Relaxed) {
                 break;
             }
+            if let Err(failure) = trust(file) {
+                let said = words(&failure);
+                if refused.as_ref() != Some(&said) {
+                    screen.note(&said);
+                }
+                refused = Some(said);
+                continue;
+            }
+            refused = None;
             let now = std::fs::read(file).ok();
             if now == text {
                 continue;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use congestlab_linux::router::{Queue, police};
-use congestlab_linux::{edge, lab, supervisor};
+use congestlab_linux::{edge, supervisor};
 use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
 use super::gateway::GatewayCommand;
@@ -43,10 +43,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Live(LiveCommand),
     /// Send and receive in a live lab
-    #[command(hide = true, name = lab::endpoint::SUBCOMMAND)]
+    #[command(hide = true, name = congestlab_lab::endpoint::SUBCOMMAND)]
     Endpoint,
     /// Become another program in a control group
-    #[command(hide = true, name = lab::apps::ENTER)]
+    #[command(hide = true, name = congestlab_lab::apps::ENTER)]
     Enter {
         /// The control group
         group: PathBuf,
@@ -219,7 +219,7 @@ pub(crate) enum Offloads {
 pub(crate) enum RouterCommand {
     /// Put a link law on an interface's outgoing traffic, until it is detached or the interface is gone
     #[command(after_help = ATTACH_EXAMPLE)]
-    Attach(AttachArguments),
+    Attach(Box<AttachArguments>),
     /// Print the measurements and decisions of the law of an interface, or of all
     Status {
         /// Interface, such as eth1 [default: all that have a law]
@@ -246,6 +246,12 @@ pub(crate) enum RouterCommand {
         /// Port of UDP; the same on all nodes
         #[arg(long, default_value_t = edge::PORT)]
         port: u16,
+        /// Address to listen at; may be repeated [default: of a router those of its interfaces with XCP-i, of a host all]
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Vec<std::net::Ipv4Addr>,
+        /// User that the agent becomes [default: congestlab if there is such a user, or else nobody]
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
     },
     /// Take the law off, and leave the interface as it was before
     Detach {
@@ -283,6 +289,9 @@ pub(crate) struct AttachArguments {
     /// whenever that is stale
     #[arg(long, value_name = "SOURCE")]
     pub(crate) capacity_from: Option<String>,
+    /// User that the command of --capacity-from runs as [default: nobody]
+    #[arg(long, value_name = "NAME", requires = "capacity_from")]
+    pub(crate) capacity_user: Option<String>,
     /// XCP: give XCP's packets and all others a class each of the shaper, so that TCP may share the link. With flows, stay, and let the
     /// classes' parts follow the numbers of flows in them; a number from 0.05 to 0.95 is XCP's part for good [default: flows]
     #[arg(long, value_name = "WEIGHTS", num_args = 0..=1, require_equals = true, default_missing_value = "flows")]
@@ -299,12 +308,26 @@ pub(crate) struct AttachArguments {
     /// XCP, P-XCP: share of the traffic that is shuffled between flows per interval; 0.1
     #[arg(long, value_parser = ratio)]
     pub(crate) gamma: Option<Ratio>,
+    /// XCP, P-XCP: drain the average queue of an interval instead of the least one, for senders that write in bursts
+    #[arg(long)]
+    pub(crate) average_queue: bool,
+    /// XCP, P-XCP: count what earlier intervals granted and flows do not use yet as used, for senders that write in bursts
+    #[arg(long)]
+    pub(crate) remember_grants: bool,
     /// P-XCP: part of the compensation for limited flows that is given; 0.9
     #[arg(long, value_parser = ratio)]
     pub(crate) k: Option<Ratio>,
     /// P-XCP: largest share of limited flows that is believed, below 1; 0.95
     #[arg(long, value_parser = ratio)]
     pub(crate) r_max: Option<Ratio>,
+    /// XCP-i: part of what a cloud has left that is there to give away, above 0 up to 1, for all ports of this router; left out, all of
+    /// it, divided by the number of upstream nodes that send
+    #[arg(long, value_parser = ratio)]
+    pub(crate) release: Option<Ratio>,
+    /// XCP-i: part of a cloud's own traffic that is given back per interval, below 1, for all ports of this router; left out, 0.03
+    /// where several upstream nodes send, otherwise 0
+    #[arg(long, value_parser = ratio)]
+    pub(crate) give_back: Option<Ratio>,
     /// XCP: police senders that lie to the law or do not listen, with records of so many flows, 8 to 1000000, of 136 B each
     #[arg(long, value_name = "RECORDS", value_parser = records)]
     pub(crate) police: Option<u32>,

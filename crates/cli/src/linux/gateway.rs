@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::machine;
 use crate::output::{Screen, print, say};
+use crate::signals;
 use crate::table::{NOTHING, Table};
 
 #[derive(Debug, Subcommand)]
@@ -46,10 +47,11 @@ pub(crate) struct RunArguments {
     /// may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
     to: Vec<String>,
-    /// Connections at a time; more are reset [default: 16384, or as many as half of the open files allow]
+    /// Connections at a time; a client with more than a quarter of them gives way to others [default: 16384, or as many as half of the open files allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: Option<u32>,
-    /// Connections at a time whose server has not answered yet; more are reset
+    /// Connections at a time whose server has not answered yet; then the oldest of them is reset, first of a client
+    /// with more than a quarter
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     waiting: u32,
     /// Time that a server has to answer, such as "30 s"; then its client is reset
@@ -59,6 +61,9 @@ pub(crate) struct RunArguments {
     /// without an answer, that far apart, the connection is reset
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = seconds)]
     keepalive: Duration,
+    /// User that the gateway becomes when it is ready [default: congestlab if there is such a user, or else nobody]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Threads that move data [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
@@ -118,8 +123,9 @@ fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failure> {
         waiting: arguments.waiting as usize,
         patience: arguments.connect_timeout,
         keepalive: arguments.keepalive,
+        user: arguments.user.clone(),
     };
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     gateway::run(&config, &stop, |status| {
         let Status { satellite, law, families, .. } = status;
         let families = families.join(" and ");
@@ -163,7 +169,10 @@ fn text(status: &Status) -> String {
             counters.reset_by_client, counters.reset_by_server
         ),
         format!("  not reached      {} refused, {} silent", counters.refused, counters.timed_out),
-        format!("  not continued    {} over a limit, {} failed", counters.over_limit, counters.failed),
+        format!(
+            "  not continued    {} over a limit, {} displaced, {} failed",
+            counters.over_limit, counters.displaced, counters.failed
+        ),
         format!(
             "  bytes            {} to servers, {} to clients",
             counters.to_server_bytes, counters.to_client_bytes
@@ -174,6 +183,9 @@ fn text(status: &Status) -> String {
     if !connections.is_empty() {
         text.push('\n');
         text.push_str(&table(connections));
+        if status.connections_omitted > 0 {
+            text.push_str(&format!("and {} more connections\n", status.connections_omitted));
+        }
     }
     if let Some(passing) = status.passing.as_deref().filter(|passing| !passing.is_empty()) {
         text.push_str("\nnot split, with packets within the last minute:\n");

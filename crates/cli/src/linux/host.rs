@@ -15,8 +15,8 @@ use congestlab_scenario::store;
 
 use super::args::{HostCommand, HostEnableArguments};
 use crate::failure::{Failure, Message};
-use crate::machine;
 use crate::output::{Screen, print, say};
+use crate::signals;
 use crate::table::{NOTHING, Table};
 
 /// Exit code 4 where the machine can not.
@@ -41,7 +41,7 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
         }
         HostCommand::Disable { to, dry_run } => {
             command::set_mode(mode(*dry_run));
-            let _waits = machine::stop_flag()?;
+            let _waits = signals::stop_flag()?;
             if !to.is_empty() {
                 host::remove(&to.iter().map(|prefix| prefix.parse()).collect::<Result<Vec<_>, _>>()?)?;
                 if !dry_run {
@@ -90,7 +90,7 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
     let config = config(arguments)?;
     let title = config.sender.title();
     // From here on a signal waits: half of it would be hard to find.
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     let Some(host) = patiently(screen, || host::enable(&config, true))? else { return Ok(()) };
     if host.has_more_peers() {
         screen.note(&format!("{title} is enabled for new connections to {}, too", arguments.to.join(", ")));
@@ -203,7 +203,8 @@ fn text(status: &Status) -> String {
     );
     let namespaces = if *scope == "machine" { "" } else { ", in single network namespaces" };
     line("processes in", format!("{}{namespaces}", cgroup.display()));
-    line("connections", counters.connections.to_string());
+    let spoken = counters.connections;
+    line("connections", format!("{spoken} since it was enabled; now {} of this namespace", sockets.len()));
     let fallbacks = format!(
         "{} no option from the peer, {} no router, {} options stripped, {} losses; {} returns",
         counters.fallbacks_no_option,
@@ -213,6 +214,11 @@ fn text(status: &Status) -> String {
         counters.returns
     );
     line("fallbacks", fallbacks);
+    if counters.lies > 0 {
+        let value =
+            format!("{} ACKs claimed more than was asked for; nothing of them counted", counters.lies);
+        line("lies", value);
+    }
     if *encoding == Encoding::Shim {
         let Counters { shims_sent, shims_received, shims_refused, .. } = counters;
         let headers = format!("{shims_sent} put in, {shims_received} taken out, {shims_refused} refused");
@@ -232,7 +238,7 @@ fn text(status: &Status) -> String {
 fn connections(sockets: &[Socket]) -> String {
     let mut table = Table::new(["peer", "law", "cwnd", "srtt", "feedback", "routers", "fallback"]);
     for socket in sockets {
-        let Flow { law, reason, feedback, routers, load, epochs, .. } = &socket.flow;
+        let Flow { law, reason, feedback, routers, load, epochs, lies, .. } = &socket.flow;
         table.row(vec![
             socket.peer.to_string(),
             socket.congestion_control.clone(),
@@ -242,10 +248,11 @@ fn connections(sockets: &[Socket]) -> String {
                 (Law::Xcp, Some(code)) => {
                     format!("load {}", ["", "low", "high", "over"][usize::from((*code).min(3))])
                 }
-                (Law::Xcp, None) => match epochs {
-                    Some(epochs) => format!("{feedback:+} B/s, epoch {epochs}"),
-                    None => format!("{feedback:+} B/s"),
-                },
+                (Law::Xcp, None) => {
+                    let epoch = epochs.map_or_else(String::new, |epochs| format!(", epoch {epochs}"));
+                    let lies = if *lies == 0 { String::new() } else { format!(", {lies} lies") };
+                    format!("{feedback:+} B/s{epoch}{lies}")
+                }
                 (Law::Other | Law::Fallback, _) => NOTHING.into(),
             },
             if *routers == 15 { "15 or more".into() } else { routers.to_string() },

@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::failure::{Failure, Message};
+use crate::machine;
 use crate::output::{Screen, print, require_file, say, write_file};
 
 /// Packets that a queue holds at least unless it is said how many: a TCP flow in a short pipe needs
@@ -158,6 +159,12 @@ pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<ExitCod
     if let Some(reason) = confined {
         screen.note(&format!("note: only this machine can be reached, at {base}: {reason}"));
     }
+    // Each direction may fill two fifths of the memory that can be had, so both together leave a fifth.
+    let memory = machine::memory_available().map(|bytes| bytes / 5 * 2);
+    link = match memory {
+        Some(bytes) => link.with_memory(bytes),
+        None => link,
+    };
     let mut meter = arguments.meter.then(|| Meter::new(link.listen()));
     let stop = AtomicBool::new(false);
     let (ended, report) = thread::scope(|scope| {
@@ -175,6 +182,7 @@ pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<ExitCod
         let report = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (ended, report)
     });
+    drop(link);
     let undone = guard.finish();
     let (ended, report) = (ended?, report?);
     undone?;

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
+use congestlab_lab::{self as lab, App, Live, News, Options};
 use congestlab_linux::host::Encoding;
-use congestlab_linux::lab::{self, App, Live, News, Options};
 use congestlab_linux::sys::command;
 use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::{Scenario, store};
@@ -12,8 +12,10 @@ use congestlab_scenario::{Scenario, store};
 use super::args::{EncodingShown, LiveApp, LiveArguments, LiveCommand, Offloads};
 use crate::args::Changes;
 use crate::failure::Failure;
-use crate::machine::{self, Clock};
+use crate::machine::Clock;
 use crate::output::{Screen, gauge, print, require_files, require_folder, require_run_folder, write_file};
+use crate::signals;
+use crate::table::Table;
 use crate::{report, run};
 
 pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure> {
@@ -31,7 +33,7 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
     if let (Some(folder), true) = (&arguments.out, arguments.exact) {
         require_run_folder(folder)?;
     }
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     if screen.verbose {
         command::set_mode(command::Mode::Tell);
     }
@@ -71,16 +73,31 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
             .note("warning: do not trust these numbers: the machine or a program did not do what was asked");
     }
     print(&if screen.json {
-        store::pretty(&run::with_folder(result.to_json(), folder.as_deref()))
+        store::pretty(&run::WithFolder::new(result, folder.as_deref()))
     } else {
         format!(
-            "{} s live in {:.2} s, {}\n\n{}",
+            "{} s live in {:.2} s, {}\n\n{}{}",
             result.duration_s,
             result.meta.wall_s,
             run::seed_line(&result),
-            run::tables(&result)
+            run::tables(&result),
+            fallbacks(&live)
         )
     })
+}
+
+/// A table of the flows that fell back to CUBIC after losses; empty if none did.
+fn fallbacks(live: &Live) -> String {
+    let counted = live.report.flows.iter().filter_map(|(name, flow)| Some((name, flow.xcp.as_ref()?)));
+    let mut table = Table::new(["flows", "connections", "fell back to CUBIC after losses", "returned"]);
+    let mut is_empty = true;
+    for (name, counters) in counted.filter(|(_, counters)| counters.fallbacks_loss > 0) {
+        let counts = [counters.connections, counters.fallbacks_loss, counters.returns];
+        let [connections, lost, returned] = counts.map(|count| count.to_string());
+        table.row(vec![name.clone(), connections, lost, returned]);
+        is_empty = false;
+    }
+    if is_empty { String::new() } else { format!("\n{}", table.render()) }
 }
 
 fn write_files(

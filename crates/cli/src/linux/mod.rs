@@ -13,7 +13,8 @@ mod scone;
 
 use std::process::ExitCode;
 
-use congestlab_linux::{Error, lab, supervisor};
+use congestlab_lab as lab;
+use congestlab_linux::{Error, supervisor};
 
 pub(crate) use args::Command;
 pub(crate) use congestlab_linux::router::law_name;

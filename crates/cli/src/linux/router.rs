@@ -1,29 +1,31 @@
 //! `congestlab router`: link laws at the interfaces of a router.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use congestlab_linux::edge::{Agent, Event};
-use congestlab_linux::router::clouds::{self, Crossings, Known, Peer};
+use congestlab_linux::router::clouds::{self, Crossings, Known, Peer, Sharing, Table};
 use congestlab_linux::router::police::{self, Held};
 use congestlab_linux::router::{
     self, AnyLaw, Backlog, Beside, Config, Encoding, Fed, Feeder, Flows, Follower, Law, Load, Queue, Refused,
     Source, SourceState, Status, Weights,
 };
 use congestlab_linux::sys::command::{self, Mode};
+use congestlab_linux::sys::user::User;
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::laws::Protocol;
-use congestlab_scenario::units::BitRate;
+use congestlab_scenario::units::{BitRate, Ratio};
 use congestlab_scenario::{disk, store};
 use serde_json::json;
 
 use super::args::{AttachArguments, RouterCommand, RouterEncoding};
 use crate::build;
 use crate::failure::{Failure, Message};
-use crate::machine;
 use crate::output::{Screen, print};
+use crate::signals;
 
 pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Failure> {
     if screen.verbose {
@@ -38,7 +40,7 @@ pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Fai
             }
             Ok(router::detach(interface)?)
         }
-        RouterCommand::Agent { port } => agent(*port, screen),
+        RouterCommand::Agent { port, listen, user } => agent(*port, listen, user.as_deref(), screen),
         RouterCommand::Status { interface } => {
             let all = router::status(interface.as_deref())?;
             if screen.json {
@@ -63,19 +65,23 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         command::set_mode(Mode::DryRun);
     }
     let config = config(arguments)?;
-    let source = arguments.capacity_from.as_deref().map(|text| Source::parse(text, Path::new("")));
+    let user = arguments.capacity_user.as_deref();
+    let source = arguments.capacity_from.as_deref().map(|text| Source::parse(text, Path::new(""), user));
     let source = source.transpose()?;
     if let Some(source) = &source {
         source.check(&config)?;
         source.require(&arguments.interface)?;
     }
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     let (interface, rate) = (&arguments.interface, config.rate);
     let change = match arguments.replace {
         true => router::replace(interface, &config)?,
         false => router::attach(interface, &config).map(|()| router::Change::Attached)?,
     };
+    if !arguments.dry_run {
+        share(arguments)?;
+    }
     if change != router::Change::Attached && !arguments.dry_run {
         screen.note(&match change {
             router::Change::None => {
@@ -118,10 +124,23 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes how the virtual routers of this machine share what clouds have, if that is asked for.
+pub(super) fn share(arguments: &AttachArguments) -> Result<(), Failure> {
+    let AttachArguments { release, give_back, .. } = arguments;
+    if (release.is_some() || give_back.is_some())
+        && let Some(table) = Table::here()?
+    {
+        table.share(Sharing { release: *release, give_back: *give_back })?;
+    }
+    Ok(())
+}
+
 /// Serves until a signal. What virtual routers were told holds for some seconds more, and then packets pass as before.
-fn agent(port: u16, screen: &Screen) -> Result<(), Failure> {
-    let stop = machine::stop_flag()?;
-    let mut agent = Agent::new(port)?;
+fn agent(port: u16, listen: &[Ipv4Addr], user: Option<&str>, screen: &Screen) -> Result<(), Failure> {
+    let stop = signals::stop_flag()?;
+    let user = user.map_or_else(User::own, User::find)?;
+    let mut agent = Agent::new(port, listen)?;
+    agent.reduce(&user)?;
     screen.note(if agent.is_router() {
         "asks and answers for clouds until Ctrl-C; see `congestlab router status`"
     } else {
@@ -330,6 +349,28 @@ pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Fai
             let text = format!("the law has no {name}, or not that value");
             let help = "--alpha, --beta and --gamma are XCP's and P-XCP's, --k and --r-max (below 1) P-XCP's; \
                         --set is for all others but VCP and DPCP";
+            return Err(Failure::Input(Message::new(text, help)));
+        }
+    }
+    let switches =
+        [("--average-queue", arguments.average_queue), ("--remember-grants", arguments.remember_grants)];
+    for (name, _) in switches.into_iter().filter(|(_, is_on)| *is_on) {
+        if !law.switch_on(&name[2..]) {
+            let text = format!("the law has no {name}");
+            return Err(Failure::Input(Message::new(text, "it is a switch of XCP and of P-XCP")));
+        }
+    }
+    for (name, part, is_wrong) in [
+        (
+            "--release",
+            arguments.release,
+            arguments.release.is_some_and(|part| part.0 == 0 || part > Ratio::ONE),
+        ),
+        ("--give-back", arguments.give_back, arguments.give_back.is_some_and(|part| part >= Ratio::ONE)),
+    ] {
+        if part.is_some() && (is_wrong || !matches!(law, Law::XcpI(..))) {
+            let text = format!("the law has no {name}, or not that value");
+            let help = "--release (above 0 up to 1) and --give-back (below 1) are XCP-i's";
             return Err(Failure::Input(Message::new(text, help)));
         }
     }

@@ -13,8 +13,8 @@ use congestlab_scenario::store;
 use congestlab_scenario::units::{self, BitRate};
 
 use crate::failure::{Failure, Message};
-use crate::machine;
 use crate::output::{Screen, print};
+use crate::signals;
 use crate::table::{NOTHING, Table};
 
 #[derive(Debug, Subcommand)]
@@ -70,7 +70,7 @@ fn time(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn scone(command: &SconeCommand, screen: &Screen) -> Result<(), Failure> {
     let SconeCommand::Test(arguments) = command;
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     if let Some(address) = arguments.listen {
         let listener = Listener::bind(address)?;
         screen.note(&format!("listening at {}; end with Ctrl-C", listener.address()?));

@@ -28,6 +28,7 @@ use serde_json::Value;
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Runs, Screen};
+use crate::signals;
 
 /// A verdict on ns-2's run of a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -309,7 +310,7 @@ fn of_flows((table, name): &(String, String)) -> Option<String> {
 /// Runs what the group is a part of, and returns whether one of its flows sent a packet again.
 fn loses(model: &Model, group: usize) -> Result<bool, Failure> {
     let wanted = BTreeSet::from([("flows".to_owned(), model.groups[group].name.clone())]);
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     let failed = |why| Failure::Run(Message::new(format!("ns-2: {why}"), ""));
     let outcome = outcome(model, &wanted, &stop).map_err(failed)?;
     Ok(outcome.groups[group].iter().any(|flow| flow.retransmits_total > 0))
@@ -323,7 +324,7 @@ fn run(
     threads: Option<usize>,
     screen: &Screen,
 ) -> Result<Vec<PointResult>, Failure> {
-    let stop = machine::stop_flag()?;
+    let stop = signals::stop_flag()?;
     let failed = Mutex::new(None);
     let names: Vec<String> = wanted.iter().map(|(table, name)| format!("{table}.{name}")).collect();
     let version = format!("ns-2 {FORM} {}\n{}\n{}", crate::sweep::code(), names.join("\n"), child::SCRIPT);
@@ -458,7 +459,7 @@ mod tests {
         let sender = |rest: &str| format!("{{ xcp = {{ request = \"unlimited\"{rest} }} }}");
         let (bytes, rates) = (sender(", feedback = \"bytes\""), sender(""));
         let text = format!(
-            "[run]\nduration = \"10 s\"\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nlaw = \"xcp\"\n[flows.f]\npath = \
+            "[run]\nduration = \"10 s\"\n[laws.xcp]\npacing = false\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nlaw = \"xcp\"\n[flows.f]\npath = \
              [\"a\"]\nlaw = {bytes}\n[sweep.zip]\n\"flows.f.law\" = [{bytes}, {rates}]\n[figure]\nof = \"it\"\ntitle = \"It\"\nx = \
              \"time\"\nlines = [{{ name = \"it\", metric = \"links.a.queue_packets\", y = \"queue\" }}]\n[[claims]]\nthat = \"rates differ \
              from bytes\"\nmetric = \"flows.f[0].goodput_bps\"\nat_least = 1.02\nonly = {{ \"flows.f.law\" = [{rates}] }}\nagainst = {{ \

@@ -147,6 +147,9 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
     if port.reorder.is_some() {
         return Some("packets that are overtaken");
     }
+    if port.ecn.is_some() {
+        return Some("an ECN field that is rewritten");
+    }
     if !matches!(port.limit, Limit::Packets(_)) {
         return Some("a limit that is not in packets");
     }
@@ -591,7 +594,7 @@ mod tests {
     /// The refusal of a scenario with one link and one group, which get these lines.
     fn refusal(link: &str, flow: &str) -> Option<String> {
         let text = format!(
-            "[run]\nduration = \"10 s\"\n\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"50 packets\"\n{link}\n\n\
+            "[run]\nduration = \"10 s\"\n\n[laws.xcp]\npacing = false\n\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"50 packets\"\n{link}\n\n\
              [flows.f]\npath = [\"a\"]\nack = \"40 B\"\n{flow}\n"
         );
         let scenario = Scenario::parse("test", &text, Path::new(""), &[], None)
@@ -709,7 +712,7 @@ mod tests {
         let link = |name: &str, law: &str| {
             format!(
                 "[links.{name}]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"50 packets\"\nlaw = \"{law}\"\n\n\
-                 [flows.{name}]\nlaw = \"xcp\"\npath = [\"{name}\"]\n\n"
+                 [flows.{name}]\nlaw = {{ xcp = {{ pacing = false }} }}\npath = [\"{name}\"]\n\n"
             )
         };
         let text = format!("[run]\nduration = \"10 s\"\n\n{}{}", link("a", "xcp"), link("b", "pxcp"));

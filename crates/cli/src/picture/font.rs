@@ -7,43 +7,57 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use ttf_parser::{Face, GlyphId, OutlineBuilder, Tag};
+use skrifa::instance::{LocationRef, Size};
+use skrifa::metrics::{GlyphMetrics, Metrics};
+use skrifa::outline::{DrawSettings, OutlinePen};
+use skrifa::raw::TableProvider;
+use skrifa::{FontRef, GlyphId, MetadataProvider, Tag};
 
 use super::canvas::Segment;
 
 /// Ubuntu Light, whose licence (the Ubuntu font licence) lets documents embed it.
-static FACE: LazyLock<Option<Face<'static>>> =
-    LazyLock::new(|| Face::parse(epaint_default_fonts::UBUNTU_LIGHT, 0).ok());
+static FACE: LazyLock<Option<FontRef<'static>>> =
+    LazyLock::new(|| FontRef::new(epaint_default_fonts::UBUNTU_LIGHT).ok());
 
 /// The font's own sign for what it has not.
-fn glyph(face: &Face<'_>, letter: char) -> GlyphId {
-    face.glyph_index(letter).unwrap_or(GlyphId(0))
+fn glyph(face: &FontRef<'_>, letter: char) -> GlyphId {
+    face.charmap().map(letter).unwrap_or(GlyphId::NOTDEF)
+}
+
+/// Metrics of the font and of its glyphs, in its own units.
+fn metrics<'a>(face: &FontRef<'a>) -> (Metrics, GlyphMetrics<'a>) {
+    let (size, location) = (Size::unscaled(), LocationRef::default());
+    (face.metrics(size, location), face.glyph_metrics(size, location))
 }
 
 /// How wide a text is in a size.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = FACE.as_ref() else { return 0.0 };
-    let units =
-        text.chars().map(|letter| f64::from(face.glyph_hor_advance(glyph(face, letter)).unwrap_or(0)));
-    units.sum::<f64>() * size / f64::from(face.units_per_em())
+    let (all, each) = metrics(face);
+    let units = text.chars().map(|letter| f64::from(each.advance_width(glyph(face, letter)).unwrap_or(0.0)));
+    units.sum::<f64>() * size / f64::from(all.units_per_em)
 }
 
 /// Whether every letter of a text is in the font.
 #[cfg(test)]
 pub(crate) fn has(text: &str) -> bool {
-    FACE.as_ref().is_some_and(|face| text.chars().all(|letter| face.glyph_index(letter).is_some()))
+    FACE.as_ref().is_some_and(|face| text.chars().all(|letter| face.charmap().map(letter).is_some()))
 }
 
 /// The outlines of a text that begins at a place; y goes down.
 pub(crate) fn outlines(text: &str, (x, y): (f64, f64), size: f64) -> Vec<Segment> {
     let Some(face) = FACE.as_ref() else { return Vec::new() };
-    let scale = size / f64::from(face.units_per_em());
+    let (all, each) = metrics(face);
+    let outlines = face.outline_glyphs();
+    let scale = size / f64::from(all.units_per_em);
     let mut pen = Pen { segments: Vec::new(), x, y, scale, last: (0.0, 0.0) };
     for letter in text.chars() {
         let glyph = glyph(face, letter);
-        // A space has no outline.
-        let _ = face.outline_glyph(glyph, &mut pen);
-        pen.x += f64::from(face.glyph_hor_advance(glyph).unwrap_or(0)) * scale;
+        if let Some(outline) = outlines.get(glyph) {
+            // Of our own font, which is whole.
+            let _ = outline.draw(DrawSettings::unhinted(Size::unscaled(), LocationRef::default()), &mut pen);
+        }
+        pen.x += f64::from(each.advance_width(glyph).unwrap_or(0.0)) * scale;
     }
     pen.segments
 }
@@ -64,7 +78,7 @@ impl Pen {
     }
 }
 
-impl OutlineBuilder for Pen {
+impl OutlinePen for Pen {
     fn move_to(&mut self, x: f32, y: f32) {
         self.last = (x.into(), y.into());
         self.segments.push(Segment::Move(self.at(self.last)));
@@ -124,7 +138,8 @@ impl Subset {
         let mut kept = vec![0u16];
         let mut glyphs = BTreeMap::new();
         for letter in letters {
-            let GlyphId(old) = glyph(face, letter);
+            // TrueType numbers glyphs in 16 bits.
+            let old = u16::try_from(glyph(face, letter).to_u32()).ok()?;
             glyphs.insert(letter, place(&mut kept, old));
         }
         let mut outlines = Vec::new();
@@ -133,18 +148,19 @@ impl Subset {
             outlines.push(source.outline(old, &mut kept)?);
             next += 1;
         }
-        let per_mille = |units: i32| units as f32 * 1000.0 / f32::from(face.units_per_em());
-        let box_ = face.global_bounding_box();
+        let (all, each) = metrics(face);
+        let per_mille = |units: f32| units * 1000.0 / f32::from(all.units_per_em);
+        let box_ = all.bounds?;
         Some(Self {
             file: source.file(&kept, &outlines, &glyphs)?,
             glyphs,
             widths: kept
                 .iter()
-                .map(|&old| per_mille(face.glyph_hor_advance(GlyphId(old)).unwrap_or(0).into()))
+                .map(|&old| per_mille(each.advance_width(old.into()).unwrap_or(0.0)))
                 .collect(),
-            bounds: [box_.x_min, box_.y_min, box_.x_max, box_.y_max].map(|units| per_mille(units.into())),
-            ascender: per_mille(face.ascender().into()),
-            descender: per_mille(face.descender().into()),
+            bounds: [box_.x_min, box_.y_min, box_.x_max, box_.y_max].map(per_mille),
+            ascender: per_mille(all.ascent),
+            descender: per_mille(all.descent),
         })
     }
 }
@@ -164,18 +180,18 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Tables of a TrueType font (OpenType 1.9, chapters of those names).
 struct Source<'a> {
-    face: &'a Face<'a>,
+    face: &'a FontRef<'a>,
     glyf: &'a [u8],
     loca: &'a [u8],
     is_long: bool,
 }
 
 impl<'a> Source<'a> {
-    fn table(face: &'a Face<'a>, tag: &[u8; 4]) -> Option<&'a [u8]> {
-        face.raw_face().table(Tag::from_bytes(tag))
+    fn table(face: &'a FontRef<'a>, tag: &[u8; 4]) -> Option<&'a [u8]> {
+        Some(face.data_for_tag(Tag::new(tag))?.as_bytes())
     }
 
-    fn of(face: &'a Face<'a>) -> Option<Self> {
+    fn of(face: &'a FontRef<'a>) -> Option<Self> {
         Some(Self {
             face,
             glyf: Self::table(face, b"glyf")?,
@@ -251,9 +267,10 @@ impl<'a> Source<'a> {
         // Version 3: glyphs have no names.
         post.get_mut(..4)?.copy_from_slice(&[0, 3, 0, 0]);
         let (mut hmtx, mut loca, mut glyf) = (Vec::new(), vec![0; 4], Vec::new());
+        let (_, each) = metrics(self.face);
         for (&old, outline) in kept.iter().zip(outlines) {
-            hmtx.extend(self.face.glyph_hor_advance(GlyphId(old)).unwrap_or(0).to_be_bytes());
-            hmtx.extend(self.face.glyph_hor_side_bearing(GlyphId(old)).unwrap_or(0).to_be_bytes());
+            hmtx.extend((each.advance_width(old.into()).unwrap_or(0.0) as u16).to_be_bytes());
+            hmtx.extend((each.left_side_bearing(old.into()).unwrap_or(0.0) as i16).to_be_bytes());
             glyf.extend(outline);
             loca.extend(u32::try_from(glyf.len()).ok()?.to_be_bytes());
         }
@@ -342,9 +359,9 @@ mod tests {
         assert!(subset.file.len() < 20_000, "{} B", subset.file.len());
         assert_eq!(checksum(&subset.file), 0xB1B0_AFBA, "of a whole font (OpenType, head)");
         let (face, whole) =
-            (Face::parse(&subset.file, 0).expect("it is one"), FACE.as_ref().expect("it is one"));
+            (FontRef::new(&subset.file).expect("it is one"), FACE.as_ref().expect("it is one"));
         struct Trace(Vec<(f32, f32)>);
-        impl OutlineBuilder for Trace {
+        impl OutlinePen for Trace {
             fn move_to(&mut self, x: f32, y: f32) {
                 self.0.push((x, y));
             }
@@ -361,15 +378,19 @@ mod tests {
         }
         for letter in text.chars() {
             let [new, old] = [&face, whole].map(|face| {
-                let id = face.glyph_index(letter).expect("it has the letter");
+                let id = face.charmap().map(letter).expect("it has the letter");
                 let mut trace = Trace(Vec::new());
-                let _ = face.outline_glyph(id, &mut trace);
-                (face.glyph_hor_advance(id), trace.0)
+                let settings = DrawSettings::unhinted(Size::unscaled(), LocationRef::default());
+                face.outline_glyphs().get(id).map(|outline| outline.draw(settings, &mut trace));
+                (metrics(face).1.advance_width(id), trace.0)
             });
             assert_eq!(new, old, "{letter}");
-            assert_eq!(face.glyph_index(letter).map(|id| id.0), subset.glyphs.get(&letter).copied());
+            assert_eq!(
+                face.charmap().map(letter).map(|id| id.to_u32()),
+                subset.glyphs.get(&letter).map(|&id| id.into())
+            );
         }
-        assert_eq!(face.glyph_index('Q'), None, "nothing else");
+        assert_eq!(face.charmap().map('Q'), None, "nothing else");
     }
 
     #[test]

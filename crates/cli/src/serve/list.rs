@@ -5,21 +5,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use congestlab_scenario::folder::{SCENARIO, SUMMARY};
-use congestlab_scenario::sweep::{is_folder, standing};
-use congestlab_scenario::{FILE_BYTES_MAX, disk, sum};
+use congestlab_scenario::folder::SUMMARY;
+use congestlab_scenario::sweep::{POINTS, is_folder, standing};
 use serde_json::{Value, json};
 
-use super::REPORT;
+use super::line::{cut, run};
 use crate::machine::Clock;
-use crate::report::SWEEP;
+use crate::sweep::page::SWEEP;
 
+/// Most logs of a sweep, and most bytes of them together, that a list reads. Each process writes one log, with about 36 bytes for
+/// each point.
+const LOGS_MAX: usize = 1024;
+const LOG_BYTES_MAX: u64 = 32 << 20;
 /// Folders below folders.
 const DEPTH_MAX: usize = 4;
-/// Runs and sweeps that are listed.
-const LISTED_MAX: usize = 100_000;
-/// The largest summary that is read for a line of the list: ten thousand flows.
-const SUMMARY_MAX: u64 = 16 << 20;
+/// Runs and sweeps that are listed, and bytes of their lines: sixteen may be asked for the list at once.
+const LISTED_MAX: usize = 20_000;
+const BYTES_MAX: usize = 8 << 20;
+/// Names that are kept of what is there no more.
+const GONE_MAX: usize = 10_000;
 /// Seconds for which a look is good.
 const FRESH_S: f64 = 1.0;
 
@@ -38,6 +42,10 @@ pub(super) struct List {
     /// Counts looks that found something new.
     version: u64,
     found: BTreeMap<String, Found>,
+    /// Of what went up to this version no names are kept.
+    forgotten: u64,
+    /// Bytes of the lines of this look.
+    bytes: usize,
     is_cut: bool,
 }
 
@@ -47,8 +55,8 @@ struct Found {
     stamp: Stamp,
     /// When its line became what it is.
     version: u64,
-    /// `None`: it is there no more.
-    line: Option<Value>,
+    /// As JSON. `None`: it is there no more.
+    line: Option<String>,
 }
 
 /// A value that changes with a folder.
@@ -64,7 +72,7 @@ impl Stamp {
 
 impl List {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, looked: None, version: 0, found: BTreeMap::new(), is_cut: false }
+        Self { root, looked: None, version: 0, found: BTreeMap::new(), forgotten: 0, bytes: 0, is_cut: false }
     }
 
     pub(super) fn kind(&self, name: &str) -> Option<Kind> {
@@ -77,7 +85,7 @@ impl List {
             return;
         }
         let mut seen = BTreeSet::new();
-        self.is_cut = false;
+        (self.is_cut, self.bytes) = (false, 0);
         let next = self.version + 1;
         self.walk(&self.root.clone(), "", 0, next, &mut seen);
         for (name, found) in &mut self.found {
@@ -88,26 +96,46 @@ impl List {
         if self.found.values().any(|found| found.version == next) {
             self.version = next;
         }
+        self.forget();
         self.looked = Some(Clock::start());
     }
 
-    /// Returns the lines that changed after a version, and the names of what went.
-    pub(super) fn since(&self, version: u64) -> Value {
-        // A page of an earlier server asks for more than there was.
-        let version = if version > self.version { 0 } else { version };
+    /// Forgets names of what went long ago, if there are many.
+    fn forget(&mut self) {
+        let gone = || self.found.values().filter(|found| found.line.is_none());
+        let mut versions: Vec<u64> = gone().map(|found| found.version).collect();
+        if versions.len() > GONE_MAX {
+            versions.sort_unstable();
+            self.forgotten = versions[versions.len() - GONE_MAX / 2];
+            self.found.retain(|_, found| found.line.is_some() || found.version > self.forgotten);
+        }
+    }
+
+    /// Returns the lines that changed after a version, and the names of what went, as JSON.
+    pub(super) fn since(&self, version: u64) -> String {
+        // A page of an earlier server asks for more than there was; one that slept has names that are forgotten.
+        let version = if version > self.version || version < self.forgotten { 0 } else { version };
         let mut lines = Vec::new();
         let mut gone = Vec::new();
         for (name, found) in self.found.iter().filter(|(_, found)| found.version > version) {
             match &found.line {
-                Some(line) => lines.push(line),
+                Some(line) => lines.push(line.as_str()),
                 None => gone.push(name),
             }
         }
-        json!({ "version": self.version, "all": version == 0, "lines": lines, "gone": gone, "is_cut": self.is_cut })
+        let mut told =
+            json!({ "version": self.version, "all": version == 0, "gone": gone, "is_cut": self.is_cut })
+                .to_string();
+        // The lines are JSON already.
+        told.pop();
+        told.push_str(",\"lines\":[");
+        told.push_str(&lines.join(","));
+        told.push_str("]}");
+        told
     }
 
     fn walk(&mut self, folder: &Path, name: &str, depth: usize, next: u64, seen: &mut BTreeSet<String>) {
-        if seen.len() >= LISTED_MAX {
+        if seen.len() >= LISTED_MAX || self.bytes >= BYTES_MAX {
             self.is_cut = true;
             return;
         }
@@ -141,96 +169,68 @@ impl List {
     fn note(&mut self, folder: &Path, name: &str, kind: Kind, next: u64, seen: &mut BTreeSet<String>) {
         seen.insert(name.to_owned());
         let mut stamp = Stamp::default();
-        stamp.add(&folder.join(REPORT));
         match kind {
             Kind::Run => stamp.add(&folder.join(SUMMARY)),
             Kind::Sweep => {
                 stamp.add(&folder.join(SWEEP));
-                let mut logs: Vec<_> =
-                    fs::read_dir(folder.join("points")).into_iter().flatten().flatten().collect();
-                logs.retain(|log| log.file_name().to_string_lossy().ends_with(".log"));
-                logs.sort_by_key(fs::DirEntry::file_name);
-                logs.iter().for_each(|log| stamp.add(&log.path()));
+                logs(folder).iter().for_each(|log| stamp.add(log));
             }
         }
-        if self.found.get(name).is_some_and(|found| found.line.is_some() && found.stamp == stamp) {
+        let known = self.found.get(name).filter(|found| found.stamp == stamp);
+        if let Some(line) = known.and_then(|found| found.line.as_ref()) {
+            self.bytes += line.len();
             return;
         }
         let line = match kind {
             Kind::Run => run(folder, name),
             Kind::Sweep => sweep(folder, name),
         };
+        let line = line.to_string();
+        self.bytes += line.len();
         self.found.insert(name.to_owned(), Found { kind, stamp, version: next, line: Some(line) });
     }
 }
 
-/// The line of a run: the numbers by which runs are told apart.
-fn run(folder: &Path, name: &str) -> Value {
-    let summary = disk::read_file(&folder.join(SUMMARY), SUMMARY_MAX)
-        .map_err(|error| error.to_string())
-        .and_then(|text| serde_json::from_slice::<Value>(&text).map_err(|error| error.to_string()));
-    let summary = match summary {
-        Ok(summary) => summary,
-        Err(error) => return json!({ "id": name, "kind": "run", "scenario": name, "error": error }),
+/// Returns true if the folder, or its folder of points, contains a link: a link can lead to a file outside.
+pub(super) fn has_links(folder: &Path) -> bool {
+    let links = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_type()).any(|kind| kind.is_ok_and(|kind| kind.is_symlink()))
     };
-    let last = name.rsplit('/').next().unwrap_or(name);
-    let last = last.strip_suffix("-live").unwrap_or(last);
-    let members = |key: &str| summary[key].as_object().into_iter().flatten();
-    let utilization = |link: &Value| link["utilization"].as_f64().unwrap_or(0.0);
-    let busiest = members("links")
-        .filter(|(name, _)| !name.ends_with(".reverse"))
-        .map(|(_, link)| link)
-        .max_by(|one, other| utilization(one).total_cmp(&utilization(other)));
-    let count =
-        |group: &Value| group.as_array().map_or(group["count"].as_u64(), |flows| Some(flows.len() as u64));
-    let flows: u64 = members("flows").filter_map(|(_, group)| count(group)).sum();
-    let drops: f64 = members("links").filter_map(|(_, link)| link["drops"].as_f64()).sum();
-    let jain = members("jain").filter_map(|(_, jain)| jain.as_f64()).min_by(f64::total_cmp);
-    json!({
-        "id": name,
-        "kind": "run",
-        "scenario": last.rsplitn(3, '-').nth(2).unwrap_or(last),
-        "seed": summary["seed"],
-        "laws": laws(folder),
-        "live": !summary["live"].is_null(),
-        "complete": summary["complete"],
-        "date": summary["meta"]["date"],
-        "utilization": busiest.map(utilization),
-        "queue": busiest.map(|link| &link["queue_mean_packets"]),
-        "drops": drops,
-        "flows": flows,
-        "goodput_bps": sum::goodput(&summary, members("flows").map(|(_, group)| group)),
-        "jain": jain,
-        "report": folder.join(REPORT).is_file(),
-    })
+    links(folder) || links(&folder.join(POINTS))
 }
 
-/// The laws of the groups of flows, each once.
-fn laws(folder: &Path) -> Vec<String> {
-    let text = disk::read_file(&folder.join(SCENARIO), FILE_BYTES_MAX).ok();
-    let table = text.and_then(|text| String::from_utf8(text).ok()?.parse::<toml::Table>().ok());
-    let groups = table.as_ref().and_then(|table| table.get("flows")?.as_table()).into_iter().flatten();
-    let laws = groups.filter_map(|(_, group)| match group.get("law")? {
-        toml::Value::String(law) => Some(law.clone()),
-        toml::Value::Table(law) => law.keys().next().cloned(),
-        _ => None,
-    });
-    laws.collect::<BTreeSet<_>>().into_iter().collect()
+/// The logs of a sweep's points in the order of their names, [`LOGS_MAX`] at most.
+fn logs(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder.join(POINTS)).into_iter().flatten().flatten();
+    let named = all.filter(|log| log.file_name().to_string_lossy().ends_with(".log"));
+    let mut logs: Vec<PathBuf> = named.take(LOGS_MAX).map(|log| log.path()).collect();
+    logs.sort();
+    logs
 }
 
 /// The line of a sweep: how far it has come.
 fn sweep(folder: &Path, name: &str) -> Value {
-    let standing = standing(folder).ok().flatten();
+    let logs = logs(folder);
+    let bytes: u64 = logs.iter().filter_map(|log| Some(fs::metadata(log).ok()?.len())).sum();
+    let error = if has_links(folder) {
+        Some("it contains a link, which can lead to a file outside")
+    } else if logs.len() == LOGS_MAX || bytes > LOG_BYTES_MAX {
+        Some("its points are too many to be counted here")
+    } else {
+        None
+    };
+    let standing = if error.is_none() { standing(folder).ok().flatten() } else { None };
     let told = standing.as_ref().and_then(|standing| standing.scenario.clone());
     let last = name.rsplit('/').next().unwrap_or(name);
     json!({
         "id": name,
         "kind": "sweep",
-        "scenario": told.unwrap_or_else(|| last.into()),
+        "scenario": cut(told.as_deref().unwrap_or(last)),
         "laws": [],
         "complete": folder.join(SWEEP).is_file(),
         "done": standing.as_ref().map(|standing| standing.done),
         "all": standing.as_ref().and_then(|standing| standing.all),
-        "report": folder.join(REPORT).is_file(),
+        "error": error,
     })
 }

@@ -120,7 +120,7 @@ function open(title, ...content) {
 }
 
 function show(line) {
-  if (!line.report) {
+  if (line.error || (line.kind === "sweep" && !line.complete)) {
     open(line.id, made("p", line.error || "There is no report yet: a sweep gets one when all of its points are complete."));
     return;
   }

@@ -12,12 +12,14 @@ use congestlab_scenario::sweep::{self, Options, Work};
 use congestlab_scenario::{FILE_BYTES_MAX, Scenario, store};
 
 use super::{Shown, code, failure, simulate};
-use crate::args::VERSION;
 use crate::failure::{Failure, Message};
 use crate::folder::open_sweep;
 use crate::output::Screen;
 use crate::picture::{Figure, Size};
-use crate::report::SWEEP;
+use crate::version::VERSION;
+
+/// The file that the folder of a complete sweep has.
+pub(crate) const SWEEP: &str = "sweep.json";
 
 /// The report in the folder of its sweep.
 const REPORT: &str = "report.html";

@@ -1,6 +1,7 @@
 //! `congestlab apply` at interfaces of a namespace: what a file says is there, and nothing else is touched.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use serde_json::Value;
@@ -55,6 +56,50 @@ impl Applied {
     pub(crate) fn status(&self) -> Value {
         router(&self.room, &["status", "left", "--json"]).exits(0).json()["interfaces"][0].clone()
     }
+}
+
+/// Whoever can write the file says what root runs.
+#[test]
+fn file_that_others_can_change_is_refused() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let Some(at) = Applied::new("file_that_others_can_change_is_refused") else { return };
+    at.write("[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\n");
+    let file = at.lab.path("apply.toml");
+    let mode =
+        |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("ours");
+    let refused = |what: &str| {
+        for words in [&["apply.toml"][..], &["--watch", "apply.toml"]] {
+            let error = at.apply(words).exits(2).stderr();
+            assert!(error.contains(what), "{error}");
+        }
+        // A draft may be checked by anybody.
+        at.apply(&["--check", "apply.toml"]).exits(0);
+    };
+    mode(&file, 0o664);
+    refused("can be written by other users than root");
+    mode(&file, 0o644);
+    mode(&at.lab.path(""), 0o777);
+    refused("can be written by other users than root");
+    mode(&at.lab.path(""), 0o755);
+    chown(&file, Some(65534), None).expect("root");
+    refused("apply.toml does not belong to root");
+    chown(&file, Some(0), None).expect("root");
+    // A link of somebody else leads to a file of root today.
+    let link = at.lab.path("link.toml");
+    std::os::unix::fs::symlink("apply.toml", &link).expect("ours");
+    assert_eq!(at.apply(&["link.toml"]).exits(0).stdout(), "left: attached xcp at 10 Mbit/s\n");
+    at.apply(&["--undo"]).exits(0);
+    std::os::unix::fs::lchown(&link, Some(65534), None).expect("root");
+    let error = at.apply(&["link.toml"]).exits(2).stderr();
+    assert!(error.contains("link.toml does not belong to root"), "{error}");
+    // A pipe of somebody else is refused before anybody waits for what comes out of it.
+    let pipe = at.lab.path("pipe.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    chown(&pipe, Some(65534), None).expect("root");
+    let error = at.apply(&["pipe.toml"]).exits(2).stderr();
+    assert!(error.contains("pipe.toml does not belong to root"), "{error}");
+    // Nothing was applied before.
+    assert_eq!(at.apply(&["apply.toml"]).exits(0).stdout(), "left: attached xcp at 10 Mbit/s\n");
 }
 
 #[test]
@@ -289,6 +334,7 @@ fn watch_applies_again_when_interfaces_or_the_file_change() {
     let mut watch = Watch::start(&mut at.command(&["--watch", "apply.toml", "--metrics", "0"]));
     let place = watch.says("metrics are at http://127.0.0.1:");
     watch.says("left: attached xcp at 10 Mbit/s");
+    assert_has_no_rights(watch.child.id(), "metrics");
     let url = place.trim().rsplit(' ').next().unwrap_or_default();
     let curl = Command::new("ip").args(["netns", "exec", &at.room.0, "curl", "-sS", url]).output();
     match curl {
@@ -325,6 +371,22 @@ fn watch_applies_again_when_interfaces_or_the_file_change() {
     watch.says("what was applied stays");
     assert!(watch.child.wait().expect("ours").success());
     assert_eq!(at.status()["capacity_bps"], 20_000_000);
+}
+
+/// The threads of a process with this name exist, are not root's, and have no capability.
+fn assert_has_no_rights(process: u32, name: &str) {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let named: Vec<String> = statuses.filter(|text| text.starts_with(&format!("Name:\t{name}\n"))).collect();
+    assert!(!named.is_empty(), "no thread {name}");
+    for text in named {
+        let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+        let uids: Vec<&str> = field("Uid:").split_whitespace().collect();
+        assert!(uids.len() == 4 && !uids.contains(&"0"), "{text}");
+        for set in ["CapEff:", "CapPrm:", "CapAmb:"] {
+            assert_eq!(field(set).trim().trim_start_matches('0'), "", "{text}");
+        }
+    }
 }
 
 /// Needs neither a kernel nor a privilege.

@@ -26,6 +26,9 @@ impl Applied {
     /// Writes the rate that the command prints.
     fn say(&self, rate: &str) {
         let (new, file) = (self.lab.path("new"), self.lab.path("rate"));
+        // The command runs as nobody, in this folder.
+        let may_look = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(self.lab.path(""), may_look).expect("ours");
         std::fs::write(&new, format!("{rate}\n")).and_then(|()| std::fs::rename(&new, file)).expect("room");
     }
 
@@ -135,8 +138,8 @@ fn hanging_and_ended_commands_are_stale_and_nothing_of_them_is_left() {
     at.becomes(7, None);
     router(&at.room, &["detach", "left"]).exits(0);
 
-    let mut watch = at.follow("command:echo 20 Mbit/s; exit 3", &[]);
-    watch.says("is stale: it ended with exit status: 3");
+    let mut watch = at.follow("command:echo 20 Mbit/s; echo no modem >&2; exit 3", &[]);
+    watch.says("is stale: it ended with exit status: 3, saying \"no modem\"");
     drop(watch);
     router(&at.room, &["detach", "left"]).exits(0);
     // One that ends well is asked again each second, which is no silence.

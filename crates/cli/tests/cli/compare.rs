@@ -154,6 +154,15 @@ fn a_live_run_is_named_and_doubts_about_the_pair_are_told() {
     edit(&lab, "a", |summary| summary["live"]["trustworthy"] = json!(false));
     let report = lab.run(&["compare", "a", "c", "--json"]).exits(0).json();
     assert!(report["warnings"][0].as_str().is_some_and(|text| text.contains("too busy")), "{report}");
+    let flows =
+        json!({ "ftp": { "xcp": { "fallbacks_loss": 8 } }, "other": { "xcp": { "fallbacks_loss": 0 } } });
+    edit(&lab, "a", |summary| summary["live"] = json!({ "trustworthy": true, "flows": flows }));
+    let report = lab.run(&["compare", "a", "c", "--json"]).exits(0).json();
+    let warnings = report["warnings"].as_array().expect("a list");
+    assert!(
+        warnings.len() == 1 && warnings[0].as_str().is_some_and(|text| text.contains("flows.ftp")),
+        "{report}"
+    );
 }
 
 /// Between a simulation and a live run alone, and below what the command is told.

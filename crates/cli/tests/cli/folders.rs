@@ -262,7 +262,7 @@ fn on_a_small_disk(lab: &Lab, arguments: &str) -> Option<Finished> {
     let binary = env!("CARGO_BIN_EXE_congestlab");
     let script = format!(
         "mkdir -p disk && mount -t tmpfs -o size=64k none disk || exit 99
-         {binary} {arguments} >stdout 2>stderr; status=$?; ls -A disk >left; exit $status"
+         {binary} {arguments} >stdout 2>stderr; status=$?; ls -A disk >left; ls -A disk/points >points 2>/dev/null; exit $status"
     );
     let output = Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", &script])
@@ -286,6 +286,27 @@ fn a_disk_that_fills_up_leaves_no_half_of_a_run() {
     assert!(stderr.starts_with("error: can not write disk: "), "{stderr}");
     assert!(stderr.contains("No space left on device"), "{stderr}");
     assert_eq!(fs::read_to_string(lab.path("left")).ok().as_deref(), Some(""), "something is left");
+}
+
+/// It went on to compute what it could not keep, and left a file for each of those points.
+#[test]
+fn a_sweep_ends_when_the_disk_is_full() {
+    let lab = Lab::new(SCENARIO);
+    let arguments = "sweep scenario.toml --out disk --seeds 1500 --set 'run.duration=\"1100 ms\"'";
+    let Some(finished) = on_a_small_disk(&lab, arguments) else {
+        println!("SKIP cli/full-disk: no mount namespaces here");
+        return;
+    };
+    let stderr = fs::read_to_string(lab.path("stderr")).expect("the shell wrote it");
+    assert_eq!(finished.0.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("error: can not write ") && stderr.contains("No space left on device"),
+        "{stderr}"
+    );
+    let points = fs::read_to_string(lab.path("points")).expect("the shell wrote it");
+    let points: Vec<&str> = points.lines().collect();
+    assert!(points.iter().any(|name| name.ends_with(".log")), "what is complete stays: {points:?}");
+    assert!(points.len() < 5 && !points.iter().any(|name| name.ends_with(".claim")), "{points:?}");
 }
 
 /// Nobody is in anybody's way, and what is there is one whole run.

@@ -77,6 +77,19 @@ fn an_interrupted_run_says_that_it_is_incomplete() {
     }
 }
 
+/// A list of millions took 14 s. Where even distributions take longer than a second there is no result at all.
+#[test]
+fn an_interrupted_run_of_many_flows_lists_none() {
+    let lab = endless();
+    let arguments = ["run", "scenario.toml", "--json", "--set", "flows.ftp.count=20000"];
+    let finished = interrupt(&lab, &arguments, Signal::INT).exits(130);
+    assert!(finished.stderr().contains("interrupted"), "{}", finished.stderr());
+    if !finished.stdout().is_empty() {
+        let result = finished.json();
+        assert_eq!((&result["complete"], &result["flows"]["ftp"]["count"]), (&false.into(), &20_000.into()));
+    }
+}
+
 #[test]
 fn an_interrupted_run_is_told_to_people_too() {
     let finished = interrupt(&endless(), &["run", "scenario.toml", "--threads", "2"], Signal::INT).exits(130);

@@ -159,6 +159,10 @@ fn what_is_no_recording_or_no_run_is_refused() {
     let first: f64 = text.lines().next().and_then(|line| line.parse().ok()).expect("a time");
     fs::write(lab.path("millis.txt"), clock(0.0)).expect("writable");
     fs::write(lab.path("relative.txt"), clock(first)).expect("writable");
+    // Thousandths that are shorter than two runs: 12 ms, for 1.2 s.
+    let points: Vec<_> = (0..100).map(|number| serde_json::json!({ "t": 12 * number, "val": 1.5 })).collect();
+    let flent = serde_json::json!({ "version": 4, "metadata": {}, "raw_values": { "TCP upload": points } });
+    fs::write(lab.path("sparse.flent"), flent.to_string()).expect("writable");
     fs::write(lab.path("nan.json"), "{\"start\": {},\n \"intervals\": [NaN]}").expect("writable");
     fs::write(lab.path("escape.txt"), "10\n\u{1b}[2J bytes\nx\u{202e}y\n").expect("writable");
     fs::File::create(lab.path("huge.json")).and_then(|file| file.set_len(40 << 20)).expect("sparse");
@@ -167,6 +171,7 @@ fn what_is_no_recording_or_no_run_is_refused() {
         (&["run", "escape.txt"], "escape.txt, line 2: `\\u{1b}[2J bytes` is neither a time nor a connection"),
         (&["run", "millis.txt"], "is no time in seconds; allowed: seconds, as `date +%s.%N` prints them"),
         (&["run", "relative.txt"], " s, and the run has 8.0 s; times are seconds, and not thousandths"),
+        (&["run", "sparse.flent"], "the shortest interval has 12 s, and the run has 8.0 s"),
         (&["run", "huge.json"], "huge.json: can not be read: it is larger than 32 MiB"),
         (&["run", "none.json"], "there is no folder none.json"),
         (&["i.json", "ss.txt"], "i.json and ss.txt are both files; name the folder of a run and one file"),

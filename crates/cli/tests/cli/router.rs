@@ -325,3 +325,72 @@ fn police_is_told_and_shown_and_refused_where_there_is_none() {
     assert!(status["interfaces"][0].get("police").is_none(), "{status}");
     router(&room, &["detach", "left"]).exits(0);
 }
+
+/// The agent of XCP-i answers strangers: it has no more than it needs, at no other address than packets state.
+#[test]
+fn agent_listens_at_its_interface_as_another_user() {
+    let Some(room) = room("agent_listens_at_its_interface_as_another_user") else { return };
+    let ip = |words: &str| {
+        let status = Command::new("ip").args(["-n", &room.0]).args(words.split(' ')).status();
+        assert!(status.is_ok_and(|status| status.success()), "{words}");
+    };
+    ip("addr add 10.9.0.1/24 dev left");
+    ip("addr add 10.9.1.1/24 dev right");
+    router(&room, &["attach", "left", "--law", "xcp-i", "--rate", "10 Mbit/s"]).exits(0);
+    let binary = env!("CARGO_BIN_EXE_congestlab");
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &room.0, binary, "router", "agent"]);
+    let mut agent = crate::apply::Watch::start(&mut command);
+    agent.says("asks and answers for clouds");
+    let of =
+        |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", agent.child.id())).expect("it runs");
+    let status = of("status");
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim();
+    assert!(line("Uid:").split_whitespace().all(|uid| uid != "0"), "{status}");
+    // CAP_BPF, for the table of the router.
+    assert_eq!(
+        (line("CapEff:"), line("CapPrm:"), line("CapBnd:")),
+        ("0000008000000000", "0000008000000000", "0000008000000000")
+    );
+    assert_eq!((line("Groups:"), line("NoNewPrivs:")), ("", "1"));
+    // 10.9.0.1, port 58430.
+    let sockets = of("net/udp");
+    let own: Vec<&str> = sockets.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(own, ["0100090A:E43E"], "{sockets}");
+    agent.signal(rustix::process::Signal::INT);
+    assert_eq!(agent.child.wait().expect("ours").code(), Some(0));
+    // At another address, if that is said.
+    let mut command = Command::new("ip");
+    command.args([
+        "netns", "exec", &room.0, binary, "router", "agent", "--listen", "10.9.1.1", "--user", "daemon",
+    ]);
+    let mut agent = crate::apply::Watch::start(&mut command);
+    agent.says("asks and answers for clouds");
+    let sockets = std::fs::read_to_string(format!("/proc/{}/net/udp", agent.child.id())).expect("it runs");
+    assert!(sockets.contains("0101090A:E43E") && !sockets.contains("0100090A:E43E"), "{sockets}");
+    drop(agent);
+}
+
+/// `ip netns exec` hides the hierarchy of control groups.
+#[test]
+fn status_of_a_host_in_a_namespace_names_its_group_and_its_own_connections() {
+    let Some(room) = room("status_of_a_host_in_a_namespace_names_its_group_and_its_own_connections") else {
+        return;
+    };
+    let host = |words: &[&str]| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &room.0, env!("CARGO_BIN_EXE_congestlab"), "host"]).args(words);
+        Finished(command.output().expect("ip has run before"))
+    };
+    let enabled = host(&["enable", "--law", "xcp", "--to", "10.99.0.0/24"]);
+    if enabled.0.status.code() == Some(4) {
+        return println!(
+            "SKIP status_of_a_host_in_a_namespace_names_its_group_and_its_own_connections: {}",
+            enabled.stderr()
+        );
+    }
+    let shown = host(&["status"]).exits(0).stdout();
+    host(&["disable"]).exits(0);
+    assert!(shown.contains("\nprocesses in  /sys/fs/cgroup, in"), "{shown}");
+    assert!(shown.contains(" since it was enabled; now 0 of this namespace\n"), "{shown}");
+}

@@ -152,6 +152,63 @@ fn runs_and_sweeps_are_listed_shown_and_compared() {
     assert_eq!(server.get(&format!("report?of={}", runs[0])).0, 404);
 }
 
+/// The folder of a stranger: values of other types, huge ones, links, and a report with a script of its own.
+#[test]
+fn the_folder_of_a_stranger_is_shown_without_harm() {
+    let lab = lab();
+    let runs: Vec<_> = fs::read_dir(lab.path("all/runs")).expect("a folder").flatten().collect();
+    let [ours, theirs] = [runs[0].path(), runs[1].path()];
+    let script = "<link rel=preconnect href=//evil.example><script>new RTCPeerConnection()</script>";
+    fs::write(theirs.join("report.html"), script).expect("writable");
+    let summary = fs::read_to_string(ours.join("summary.json")).expect("a file");
+    let made = |name: &str, text: &str| {
+        fs::create_dir_all(lab.path("all").join(name)).expect("writable");
+        fs::write(lab.path("all").join(name).join("summary.json"), text).expect("writable");
+    };
+    let value: Value = serde_json::from_str(&summary).expect("JSON");
+    let changed = |path: &str, to: Value| {
+        let mut value = value.clone();
+        *value.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = to;
+        value.to_string()
+    };
+    made("mean", &changed("/links/bottleneck/queue_mean_packets", json!([1, 2])));
+    made("flows", &changed("/flows", json!("many")));
+    for number in 0..6 {
+        made(&format!("huge{number}"), &changed("/seed", json!("1".repeat(15 << 20))));
+    }
+    fs::create_dir(lab.path("all/linked")).expect("writable");
+    std::os::unix::fs::symlink(ours.join("summary.json"), lab.path("all/linked/summary.json"))
+        .expect("a link");
+
+    // A sweep whose points are those of another folder, and one with a log for each of many processes.
+    fs::create_dir_all(lab.path("all/runs/sweep-linked")).expect("writable");
+    std::os::unix::fs::symlink(lab.path("all/swept/points"), lab.path("all/runs/sweep-linked/points"))
+        .expect("a link");
+    fs::create_dir_all(lab.path("all/runs/sweep-many/points")).expect("writable");
+    for number in 0..1100 {
+        fs::write(lab.path(&format!("all/runs/sweep-many/points/{number}.log")), "").expect("writable");
+    }
+
+    let server = Server::start(&lab, "all");
+    let list = server.list(0);
+    let damaged = |id: &str| {
+        let lines = list["lines"].as_array().expect("lines");
+        lines.iter().find(|line| line["id"] == id).is_some_and(|line| line["error"].is_string())
+    };
+    for id in ["mean", "flows", "huge0", "huge5", "linked", "runs/sweep-linked", "runs/sweep-many"] {
+        assert!(damaged(id), "{id} is damaged: {list}");
+    }
+    assert_eq!(list["lines"].as_array().map(Vec::len), Some(3 + 2 + 6 + 1 + 2), "{list}");
+    let name = theirs.file_name().and_then(|name| name.to_str()).expect("text");
+    let (code, page) = server.get(&format!("report?of=runs/{name}"));
+    assert!(code == 200 && page.contains("<svg") && !page.contains("evil.example"), "{code}");
+    assert_eq!(server.get("report?of=linked").0, 404, "links are not followed");
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).expect("it runs");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let most: u64 = most.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(most < 256 << 10, "{most} kB");
+}
+
 /// Another machine's pages, names that were bound to this address, guesses, and names of files.
 #[test]
 fn nobody_else_gets_anything() {
@@ -263,7 +320,7 @@ fn a_signal_ends_it_and_leaves_nothing() {
     }
     assert_eq!(lab.files(), before);
     let finished = lab.run(&["serve", "none"]).exits(2);
-    assert!(finished.stderr().contains("can not read none"), "{}", finished.stderr());
+    assert!(finished.stderr().contains("there is no folder none"), "{}", finished.stderr());
     let finished = lab.run(&["serve", "scenario.toml"]).exits(2);
     assert_eq!(finished.stdout(), "");
 }

@@ -222,7 +222,7 @@ impl Case {
             text += &match peer {
                 // ns-2 asks for 10^24 B/s whatever it can use.
                 Peer::Xcp => "law = { xcp = { request = \"unlimited\" } }\nprofile = \"ns2\"\n".into(),
-                Peer::XcpDefault => "law = \"xcp\"\n".into(),
+                Peer::XcpDefault => "law = { xcp = { pacing = false } }\n".into(),
                 Peer::Sack => "law = \"sack\"\ninitial_window = 2\n".into(),
                 Peer::Tcp(law) => format!("law = {}\ninitial_window = 2\n", law.law),
             };

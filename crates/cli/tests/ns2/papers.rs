@@ -152,6 +152,9 @@ const FIGURE: &str = r#"
 duration = "10 s"
 warmup = "2 s"
 
+[laws.xcp]
+pacing = false
+
 [links.xcp]
 rate = "10 Mbit/s"
 delay = "20 ms"
@@ -270,6 +273,8 @@ fn datagrams_take_their_share_of_a_link_with_xcp() {
         duration = "20 s"
         [measure]
         every = "500 ms"
+        [laws.xcp]
+        pacing = false
         [links.xcp]
         rate = "10 Mbit/s"
         delay = "20 ms"
@@ -374,7 +379,7 @@ fn answers_to_syns_are_not_lost_with_acks() {
     let Some(_guard) = ready("answers_to_syns_are_not_lost_with_acks") else { return };
     let figure = "[run]\nduration = \"10 s\"\n[links.bottleneck]\nrate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \
                   \"500 packets\"\npacket_size = \"1000 B\"\nlaw = \"xcp\"\nreverse = { ack_loss = 0.5 }\n[flows.f]\nlaw = \
-                  { xcp = { request = \"unlimited\" } }\ncount = 3\npath = [\"bottleneck\"]\nsegment = \"1000 B\"\n\
+                  { xcp = { request = \"unlimited\", pacing = false } }\ncount = 3\npath = [\"bottleneck\"]\nsegment = \"1000 B\"\n\
                   initial_window = 20\nrecovery = \"reno\"\nmin_rto = \"1 s\"\n[sweep]\ngrid = { \"run.seed\" = [1, 2, 3, 4, 5] \
                   }\n[figure]\nof = \"XR\"\ntitle = \"Lost ACKs\"\nx = \"run.seed\"\nlines = [{ name = \"it\", metric = \
                   \"links.bottleneck.utilization\", y = \"utilization\" }]\n[[claims]]\nthat = \"no timeout\"\nmetric = \

@@ -7,15 +7,13 @@
 mod words;
 
 use super::places::SEGMENT_MAX;
+use super::protocol::Protocol;
 #[cfg(feature = "words")]
 use super::settings::Finding;
 use super::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{Ack, Delivery, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape};
+use super::{Ack, Delivery, Hue, Look, Needs, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// BtlBwFilterLen, round trips, draft §4.1.1.3.
 const ROUNDS: u32 = 10;
@@ -83,12 +81,16 @@ impl Settings for Config {
 
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        words::check(self, tell);
+        if self.startup_gain < Ratio::ONE {
+            let help = "allowed: 1 to 1000; with 2 / ln 2 the rate doubles each round trip";
+            tell(Finding::range("startup_gain", "is below 1", help));
+        }
+        Finding::above_zero("rtprop_window", self.rtprop_window.0, "\"10 s\"", tell);
     }
 }
 
 /// Returns the protocols of this file: `bbr` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "bbr",
@@ -98,7 +100,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::Bbr(Config::DEFAULT)),
+            sender: Some(Config::DEFAULT),
         }]
     }
 }
@@ -119,7 +121,9 @@ pub enum State {
 /// State of BBR for one connection.
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    mss: u64,
+    mss: u32,
+    /// Recoveries at whose begin less was in flight than the window.
+    cuts: u32,
     cwnd: u64,
     prior_cwnd: u64,
     /// BBR.pacing_rate; 0: no sample yet.
@@ -159,7 +163,8 @@ impl Bbr {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
         let initial = initial_window.max(mss).min(SEGMENT_MAX);
         Self {
-            mss: mss.0,
+            mss: mss.0 as u32,
+            cuts: 0,
             cwnd: initial.0,
             prior_cwnd: 0,
             pacing_rate: Rate(0),
@@ -382,8 +387,8 @@ impl Bbr {
     #[inline]
     fn quantum(&self) -> u64 {
         match self.pacing_rate.0 {
-            0..150_000 => self.mss,
-            150_000..3_000_000 => 2 * self.mss,
+            0..150_000 => u64::from(self.mss),
+            150_000..3_000_000 => 2 * u64::from(self.mss),
             rate => (rate / 1000).min(65_536),
         }
     }
@@ -399,20 +404,21 @@ impl Bbr {
 
     #[inline]
     fn min_pipe(&self) -> u64 {
-        MIN_PIPE * self.mss
+        MIN_PIPE * u64::from(self.mss)
     }
 
     /// BBRSetCwnd and what recovery does to it, draft §4.2.3.
     #[inline]
     fn set_cwnd(&mut self, config: &Config, delivery: &Delivery) {
-        let (newly, flight) = (delivery.newly.0, delivery.flight.0);
+        let (newly, flight, before) = (delivery.newly.0, delivery.flight.0, self.cwnd);
         if delivery.lost.0 > 0 {
-            self.cwnd = self.cwnd.saturating_sub(delivery.lost.0).max(self.mss);
+            self.cwnd = self.cwnd.saturating_sub(delivery.lost.0).max(u64::from(self.mss));
         }
         if delivery.in_recovery && !self.in_recovery {
             self.packet_conservation = true;
             self.next_round_delivered = delivery.total.0;
-            self.cwnd = flight.saturating_add(newly.max(self.mss));
+            self.cwnd = flight.saturating_add(newly.max(u64::from(self.mss)));
+            self.cuts = self.cuts.wrapping_add((self.cwnd < before).into());
         } else if !delivery.in_recovery && self.in_recovery {
             self.packet_conservation = false;
             self.restore_cwnd();
@@ -507,7 +513,7 @@ impl SenderLaw for Bbr {
         self.save_cwnd();
         self.in_recovery = true;
         self.packet_conservation = false;
-        self.cwnd = self.mss;
+        self.cwnd = u64::from(self.mss);
     }
 
     /// BBRHandleRestartFromIdle, draft §4.3.6: the window stays, the rate is what was delivered.
@@ -525,6 +531,11 @@ impl SenderLaw for Bbr {
         Bytes(self.cwnd)
     }
 
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        self.cuts
+    }
+
     /// Before the first sample the initial window per round trip, times Startup's gain, draft §4.2.1.
     #[inline]
     fn pacing_rate(&self, config: &Config, srtt: Duration) -> Option<Rate> {
@@ -534,10 +545,5 @@ impl SenderLaw for Bbr {
         let srtt = if srtt.0 == 0 { Duration(SECOND / 1000) } else { srtt };
         let nominal = Bytes(self.initial_window.into()).per(srtt);
         Some(Rate(config.startup_gain.max(Ratio::ONE).of(nominal.0).max(1)))
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(config, after, seen, rules);
     }
 }

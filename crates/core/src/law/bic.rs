@@ -6,13 +6,11 @@
 mod words;
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
+use super::protocol::Protocol;
 use super::settings::{self, Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
+use super::{Ack, Hue, Look, Needs, SenderLaw, Shape, Threshold};
 use crate::units::{Bytes, Ratio, Time, Wide, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// Constants of BIC that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `bic` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "bic",
@@ -92,7 +90,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::Bic(Config::DEFAULT)),
+            sender: Some(Config::DEFAULT),
         }]
     }
 }
@@ -272,10 +270,5 @@ impl SenderLaw for Bic {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(config, before, seen, rules);
     }
 }

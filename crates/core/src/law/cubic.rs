@@ -5,13 +5,11 @@
 mod words;
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
+use super::protocol::Protocol;
 use super::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
+use super::{Ack, Hue, Look, Needs, SenderLaw, Shape, Threshold};
 use crate::units::{Bytes, Duration, Ratio, Time, Wide, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// beta_cubic, §4.6.
 const BETA: Ratio = Ratio::ppm(700_000);
@@ -32,7 +30,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `cubic` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "cubic",
@@ -42,7 +40,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::Cubic(Config {})),
+            sender: Some(Config {}),
         }]
     }
 }
@@ -256,11 +254,6 @@ impl SenderLaw for Cubic {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(after, seen, rules);
     }
 }
 

@@ -7,17 +7,15 @@
 #[cfg(feature = "words")]
 mod words;
 
+use super::protocol::Protocol;
 use super::reno::Reno;
 use super::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
 use super::{
-    Ack, Column, EchoLaw, Giver, Heard, Hue, Look, Needs, Network, Packet, Protocol, Receiving, Reply, Send,
-    SenderConfig, SenderLaw, Shape,
+    Ack, Column, EchoLaw, Giver, Heard, Hue, Lie, Look, Needs, Network, Packet, Receiving, Reply, Send,
+    SenderLaw, Shape,
 };
 use crate::units::{Bytes, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// ECN field of a packet whose transport knows ECN, ECT(0), and of one that met congestion (RFC 3168 §5).
 const ECT0: u8 = 0b10;
@@ -51,7 +49,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `dctcp` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "dctcp",
@@ -61,7 +59,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[Column::new("alpha", "Share of marks that flows act on")],
             link: None,
-            sender: Some(SenderConfig::Dctcp(Config { linux: false })),
+            sender: Some(Config { linux: false }),
         }]
     }
 }
@@ -264,11 +262,6 @@ impl SenderLaw for Sender {
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
         tell("alpha", self.share.alpha().into(), 1 << PLACES);
     }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(after, seen, rules);
-    }
 }
 
 /// The receiver's part: how many marked packets came.
@@ -300,5 +293,11 @@ impl EchoLaw<Config> for Echo {
     #[inline(always)]
     fn on_ack(&mut self, _config: &Config, _receiver: impl Receiving) -> Reply {
         Reply { word: self.marked, byte: 0 }
+    }
+
+    /// Nothing is marked.
+    #[inline]
+    fn forge(_config: &Config, _lie: Lie, packet: &mut impl Packet) {
+        packet.set_ecn(0);
     }
 }

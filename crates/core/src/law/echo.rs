@@ -1,17 +1,7 @@
 //! The receiver's part of the laws: what ACKs return.
 
-use super::{Expected, Packet, Segment};
+use super::{Expected, Packet, Reply, Segment};
 use crate::units::Bytes;
-
-/// Reply of an ACK to the sender's law: bits that the law has for itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Reply {
-    /// A word.
-    pub word: u32,
-    /// A byte more.
-    pub byte: u8,
-}
 
 /// Answer of a receiver's law to a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +76,18 @@ impl Receiving for Listening {
     }
 }
 
+/// Lie of a receiver that wants its sender to send more than the links granted ([`EchoLaw::forge`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// The best that a header can say.
+    Most,
+    /// The request of a data packet, as if no link had lowered it. Of laws whose packets ask for nothing, the best that a header can
+    /// say.
+    Asked,
+    /// The increases alone: a decrease is left out. Of laws whose headers state levels, not changes, the best that a header can say.
+    Increases,
+}
+
 /// An echo law: the state of one flow's receiver.
 pub trait EchoLaw<Config>: Sized {
     /// False if it keeps nothing and says nothing, so that nobody need call it.
@@ -99,6 +101,10 @@ pub trait EchoLaw<Config>: Sized {
 
     /// Returns the reply of the ACK that is about to leave.
     fn on_ack(&mut self, config: &Config, receiver: impl Receiving) -> Reply;
+
+    /// Rewrites a data packet for a receiver that lies, before [`EchoLaw::on_data`] takes it.
+    #[inline]
+    fn forge(_config: &Config, _lie: Lie, _packet: &mut impl Packet) {}
 }
 
 /// The receivers of laws that need nothing of theirs.

@@ -5,13 +5,11 @@
 mod words;
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
+use super::protocol::Protocol;
 use super::settings::{self, Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
+use super::{Ack, Hue, Look, Needs, SenderLaw, Shape, Threshold};
 use crate::units::{Bytes, Time, Wide, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// Low_Window, §5: up to it this is Reno.
 const LOW_WINDOW: u64 = 38;
@@ -47,7 +45,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `highspeed` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "highspeed",
@@ -57,7 +55,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::HighSpeed(Config { limited_slow_start: false, ack_counting: false })),
+            sender: Some(Config { limited_slow_start: false, ack_counting: false }),
         }]
     }
 }
@@ -195,11 +193,6 @@ impl SenderLaw for HighSpeed {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(before, seen, rules);
     }
 }
 

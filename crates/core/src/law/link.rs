@@ -2,11 +2,7 @@
 
 use super::Packet;
 use super::settings::Settings;
-#[cfg(feature = "words")]
-use super::words::Rule;
 use crate::units::{Bytes, Duration, Rate, Time};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt::Debug;
 
@@ -148,28 +144,6 @@ pub trait LinkLaw: Sized + Steered {
 
     /// Returns the report of the last control interval, for series and events.
     fn report(&self) -> Self::Report;
-
-    /// Says what the law did to a packet, of which it had this view: as it came, and as it left.
-    #[cfg(feature = "words")]
-    fn explain(
-        _config: &Self::Config,
-        _view: &Self::View,
-        _packets: [&dyn Packet; 2],
-        _rules: &mut Vec<Rule>,
-    ) {
-    }
-
-    /// Says what the law does to packets whose ECN bits are RFC 3168's; `None`: nothing, because it does not read them.
-    #[cfg(feature = "words")]
-    fn misread_ecn(_config: &Self::Config) -> Option<&'static str> {
-        None
-    }
-
-    /// Says what the law does with a packet that has nothing for it.
-    #[cfg(feature = "words")]
-    fn explain_other(_config: &Self::Config) -> Rule {
-        Rule::new("the packet has nothing that this law reads", "")
-    }
 
     /// Returns what [`LinkLaw::on_departure`] would give the packet now, for observers.
     #[inline(always)]

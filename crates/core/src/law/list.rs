@@ -4,15 +4,18 @@
 use super::settings::Finding;
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
-use super::words::{Chain, Followed, Reaction, Rule};
+use super::words::{Chain, Followed, LinkWords, Reaction, Rule, SenderWords};
 use super::{
-    Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, On, OptionBytes, Packet, Pool,
-    Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Told, Turn,
+    Ack, Ask, Delivery, EchoLaw, Heard, Hue, Lie, LinkLaw, Look, Needs, On, OptionBytes, Packet, Pool,
+    Receiving, Remembers, Reply, Send, SenderLaw, Series, Shape, Steered, Told, Turn, protocol,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 #[cfg(feature = "words")]
 use alloc::{string::String, vec::Vec};
 use core::any::Any;
+use core::mem;
+#[cfg(feature = "outside")]
+use std::sync::OnceLock;
 
 /// A state that is so large that it would make the flows of every other law larger: in a box, where there is an allocator.
 #[cfg(feature = "alloc")]
@@ -26,33 +29,92 @@ macro_rules! kept {
     ($law:ty, apart) => { Kept<$law> };
 }
 
-/// A protocol as scenarios name it. One law file may have several, which are presets of one law.
-#[derive(Clone, Debug)]
-pub struct Protocol {
-    /// Name in a scenario.
-    pub name: &'static str,
-    /// Description in a line.
-    pub about: &'static str,
-    /// Page of the protocol: `docs/protocols/<page>.md`.
-    pub page: &'static str,
-    /// Look in pictures.
-    pub look: Look,
-    /// Series that the law adds to those of links.
-    pub link_series: &'static [Column],
-    /// Series that the law adds to those of flows.
-    pub flow_series: &'static [Column],
-    /// Link law and its default configuration; `None`: links run none.
-    pub link: Option<LinkConfig>,
-    /// Sender law and its default configuration; `None`: flows run none.
-    pub sender: Option<SenderConfig>,
-}
+/// A protocol of the list: that of a law here, or one that the program has added.
+pub type Protocol = protocol::Protocol<LinkConfig, SenderConfig>;
 
 impl Protocol {
+    /// No protocol, for places that are yet to be filled.
+    const EMPTY: Self = Self {
+        name: "",
+        about: "",
+        page: "",
+        look: Look::new(Hue::Ink, Shape::Circle, 0),
+        link_series: &[],
+        flow_series: &[],
+        link: None,
+        sender: None,
+    };
+
     /// Returns the protocol of that name.
     #[inline] // or it would be in each BPF object
     pub fn of(name: &str) -> Option<&'static Self> {
         Self::all().find(|protocol| protocol.name == name)
     }
+}
+
+/// Protocols that the program has added.
+#[cfg(feature = "outside")]
+static ADDED: OnceLock<Vec<Protocol>> = OnceLock::new();
+
+#[cfg(feature = "outside")]
+impl Protocol {
+    /// Returns the protocols that the program has added: [`super::outside::add`].
+    pub(super) fn added() -> &'static [Self] {
+        ADDED.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds protocols to the list, once. Returns false, and adds none, if the program has added some before.
+    pub(super) fn add(protocols: Vec<Self>) -> bool {
+        ADDED.set(protocols).is_ok()
+    }
+}
+
+/// The configuration of a declared protocol as the list's; without a variant there is none, as its type says.
+macro_rules! configuration {
+    ($config:expr) => {
+        match &$config {
+            Some(never) => match *never {},
+            None => None,
+        }
+    };
+    ($config:expr, $List:ident::$Variant:ident) => {
+        match $config {
+            Some(config) => Some($List::$Variant(config)),
+            None => None,
+        }
+    };
+}
+
+/// The protocols that the file of a law declares, as those of the list; or `added`, where no file declares any.
+macro_rules! listed {
+    (; $module:ident, [$($Link:ident)?], [$($Sender:ident)?]) => {
+        const {
+            const COUNT: usize = super::$module::protocols().len();
+            const LISTED: [Protocol; COUNT] = {
+                let mut listed = [const { Protocol::EMPTY }; COUNT];
+                let mut place = 0;
+                while place < COUNT {
+                    let declared = &super::$module::protocols()[place];
+                    let protocol = Protocol {
+                        name: declared.name,
+                        about: declared.about,
+                        page: declared.page,
+                        look: declared.look,
+                        link_series: declared.link_series,
+                        flow_series: declared.flow_series,
+                        link: configuration!(declared.link $(, LinkConfig::$Link)?),
+                        sender: configuration!(declared.sender $(, SenderConfig::$Sender)?),
+                    };
+                    // A constant runs no destructor, and configurations of laws from outside have one.
+                    mem::forget(mem::replace(&mut listed[place], protocol));
+                    place += 1;
+                }
+                listed
+            };
+            &LISTED as &[Protocol]
+        }
+    };
+    ($added:expr; $($rest:tt)*) => { $added };
 }
 
 /// Makes the types of all laws of the list, and for the methods below:
@@ -72,15 +134,18 @@ macro_rules! protocols {
             $Variant($type),)*
         }
     };
-    ($d:tt $($(#[$on:meta])* $module:ident {
+    ($d:tt $($(#[$on:meta])* $module:ident $(($added:expr))? {
         $(link $(#[$if_link:meta])* $Link:ident($link:ty))?
         $(sender $(#[$if_sender:meta])* $Sender:ident($sender:ty) $($apart:ident)?)?
+        $(with $With:ident)?
     })*) => {
         impl Protocol {
             /// Returns all protocols, in the order of the list.
             // Functions, not constants, also in the law files: those would be in each BPF object.
             pub fn all() -> impl Iterator<Item = &'static Self> {
-                [$($(#[$on])* super::$module::protocols()),*].into_iter().flatten()
+                [$($(#[$on])* listed!($($added)?; $module, [$($Link)?], [$($Sender)? $($With)?])),*]
+                    .into_iter()
+                    .flatten()
             }
         }
 
@@ -146,6 +211,16 @@ macro_rules! protocols {
                 match self {
                     $($($(#[$if_sender])* Self::$Sender(_) => {
                         <<$sender as SenderLaw>::Echo as EchoLaw<<$sender as SenderLaw>::Config>>::TAKES_PART
+                    })?)*
+                }
+            }
+
+            /// Rewrites a data packet for a receiver that lies: [`EchoLaw::forge`].
+            #[inline] // or it would be in each BPF object
+            pub fn forge(config: &SenderConfig, lie: Lie, packet: &mut impl Packet) {
+                match config {
+                    $($($(#[$if_sender])* SenderConfig::$Sender(config) => {
+                        <<$sender as SenderLaw>::Echo as EchoLaw<<$sender as SenderLaw>::Config>>::forge(config, lie, packet)
                     })?)*
                 }
             }
@@ -262,10 +337,10 @@ macro_rules! protocols {
 }
 
 // Each law file, with the laws of links and senders that it defines and the names of their variants here. Its
-// `protocols` say what scenarios call them.
+// `protocols` say what scenarios call them. `with` stands in place of `sender` where they run the sender law of another file.
 protocols! { $
     xcp { link Xcp(super::xcp::Link) sender Xcp(super::xcp::Sender) }
-    pxcp { link Pxcp(super::pxcp::Link) }
+    pxcp { link Pxcp(super::pxcp::Link) with Xcp }
     xcp2 { link Xcp2(super::xcp2::Link) sender Xcp2(super::xcp2::Sender) apart }
     xcp_r { sender XcpR(super::xcp_r::Sender) apart }
     xcp_r_v0 { sender XcpRV0(super::xcp_r_v0::Sender) apart }
@@ -285,7 +360,7 @@ protocols! { $
     hpcc { link Hpcc(super::hpcc::Link) sender Hpcc(super::hpcc::Sender) apart }
     scone { link Scone(super::scone::Link) sender Scone(super::scone::Sender) apart }
     #[cfg(feature = "outside")]
-    outside {
+    outside (Protocol::added()) {
         link #[cfg(feature = "outside")] Outside(super::outside::Link)
         sender #[cfg(feature = "outside")] Outside(super::outside::Sender)
     }
@@ -509,9 +584,9 @@ impl Echo {
 
 #[cfg(feature = "words")]
 impl Sender {
-    /// Says why an acknowledgment changed the window: [`SenderLaw::explain`].
+    /// Says why an acknowledgment changed the window: [`SenderWords::explain`].
     pub fn explain(config: &SenderConfig, [before, after]: [&Self; 2], seen: &Reaction) -> Vec<Rule> {
-        fn rules<L: SenderLaw>(
+        fn rules<L: SenderWords>(
             config: &L::Config,
             [before, after]: [Option<&L>; 2],
             seen: &Reaction,
@@ -557,12 +632,12 @@ impl SenderConfig {
         of_sender!(Self, self, config: Law => <Law as SenderLaw>::name(config))
     }
 
-    /// Says what the law tells on a packet that it sends: [`SenderLaw::explain_packet`].
+    /// Says what the law tells on a packet that it sends: [`SenderWords::explain_packet`].
     #[cfg(feature = "words")]
     pub fn explain_packet(&self, packet: &dyn Packet) -> Vec<Rule> {
         let mut rules = Vec::new();
         of_sender!(Self, self, config: Law => {
-            <Law as SenderLaw>::explain_packet(config, packet, &mut rules);
+            <Law as SenderWords>::explain_packet(config, packet, &mut rules);
         });
         rules
     }
@@ -579,10 +654,11 @@ impl SenderConfig {
         of_sender!(Self, self, config: Law => <Law as SenderLaw>::needs(config))
     }
 
-    /// Says why flows misread what a link law of their signal tells: [`SenderLaw::misreads`].
+    /// Says why flows misread what a link law of their signal tells: [`SenderWords::misreads`].
     #[cfg(feature = "words")]
     pub fn misreads(&self, link: &LinkConfig) -> Option<String> {
-        of_sender!(Self, self, config: Law => <Law as SenderLaw>::misreads(config, link))
+        let link = of_link!(LinkConfig, link, config: Law => <Law as LinkLaw>::base(config));
+        of_sender!(Self, self, config: Law => <Law as SenderWords>::misreads(config, link))
     }
 
     /// Returns true if the law says nothing when it sends: [`SenderLaw::IS_SILENT`].
@@ -729,25 +805,25 @@ impl LinkConfig {
         of_link!(Self, self, config: Law => <Law as LinkLaw>::signal(config))
     }
 
-    /// Says what the law does to packets whose ECN bits are RFC 3168's: [`LinkLaw::misread_ecn`].
+    /// Says what the law does to packets whose ECN bits are RFC 3168's: [`LinkWords::misread_ecn`].
     #[cfg(feature = "words")]
     pub fn misread_ecn(&self) -> Option<&'static str> {
-        of_link!(Self, self, config: Law => <Law as LinkLaw>::misread_ecn(config))
+        of_link!(Self, self, config: Law => <Law as LinkWords>::misread_ecn(config))
     }
 
-    /// Says what the law does with a packet that has nothing for it: [`LinkLaw::explain_other`].
+    /// Says what the law does with a packet that has nothing for it: [`LinkWords::explain_other`].
     #[cfg(feature = "words")]
     pub fn explain_other(&self) -> Rule {
-        of_link!(Self, self, config: Law => <Law as LinkLaw>::explain_other(config))
+        of_link!(Self, self, config: Law => <Law as LinkWords>::explain_other(config))
     }
 
-    /// Says what the law did to a packet, as it came and as it left: [`LinkLaw::explain`].
+    /// Says what the law did to a packet, as it came and as it left: [`LinkWords::explain`].
     #[cfg(feature = "words")]
     pub fn explain(&self, view: &LinkView, packets: [&dyn Packet; 2]) -> Vec<Rule> {
         let mut rules = Vec::new();
         of_link!(Self, self, config: Law => {
             if let Some(view) = view.part::<<Law as LinkLaw>::View>() {
-                <Law as LinkLaw>::explain(config, view, packets, &mut rules);
+                <Law as LinkWords>::explain(config, view, packets, &mut rules);
             }
         });
         rules
@@ -916,7 +992,9 @@ impl SenderConfig {
             });
         }
         let is_own = matches!(self, Self::Xcp(_));
-        super::xcp::words::follow(self.part_mut(), is_own, implementation)
+        // XCP2 is no law of ns-2, and its pacing is a repair of its own.
+        let keeps_pacing = is_written("pacing") || matches!(self, Self::Xcp2(_));
+        super::xcp::words::follow(self.part_mut(), is_own, implementation, keeps_pacing)
     }
 
     /// Returns the chains in which the law reads load levels; `None`: it reads none.

@@ -21,12 +21,14 @@ pub mod peach;
 mod places;
 pub mod police;
 pub mod prague;
+pub mod protocol;
 pub mod pxcp;
 // Programs of the kernel that run one have this module beside those of the laws, and no other has it.
 #[cfg(not(target_arch = "bpf"))]
 pub mod queue;
 pub mod rcp;
 pub mod reno;
+mod reply;
 pub mod scone;
 mod segment;
 mod sender;
@@ -41,10 +43,11 @@ pub mod xcp_i;
 pub mod xcp_r;
 pub mod xcp_r_v0;
 
-pub use echo::{EchoLaw, Heard, Listening, Numbers, Receiving, Reply};
+pub use echo::{EchoLaw, Heard, Lie, Listening, Numbers, Receiving};
 pub use link::{LinkLaw, Pool, Remembers, Series, Steered, Told};
 pub use list::{Echo, Law, Link, LinkConfig, LinkReport, LinkView, Protocol, Sender, SenderConfig};
 pub use packet::{Carried, Header, On, OptionBytes, Packet, Tag, Words};
+pub use reply::Reply;
 pub use segment::{Expected, Segment};
 pub use sender::{Ack, Ask, Delivery, Giver, Needs, Network, Probe, Send, SenderLaw, Threshold, Turn};
 pub use shown::{Column, Hue, Look, Shape};

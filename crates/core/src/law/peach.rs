@@ -7,16 +7,11 @@
 #[cfg(feature = "words")]
 mod words;
 
+use super::protocol::Protocol;
 use super::settings::{Field, Settings, words};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{
-    Ack, Ask, Giver, Hue, Look, Needs, Network, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw,
-    Shape, Turn,
-};
+use super::{Ack, Ask, Giver, Hue, Look, Needs, Network, Packet, Probe, Send, SenderLaw, Shape, Turn};
 use crate::units::{Bytes, Duration, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// As many segments as a receiver can advertise here; sudden start sends a probe for each.
 const RWND_MAX: u32 = (1 << 24) - 2;
@@ -81,7 +76,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `peach` and `peach-plus`, by what probes carry.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[
             Protocol {
@@ -92,7 +87,7 @@ pub const fn protocols() -> &'static [Protocol] {
                 link_series: &[],
                 flow_series: &[],
                 link: None,
-                sender: Some(SenderConfig::Peach(Config::of(Variant::Peach))),
+                sender: Some(Config::of(Variant::Peach)),
             },
             Protocol {
                 name: "peach-plus",
@@ -102,7 +97,7 @@ pub const fn protocols() -> &'static [Protocol] {
                 link_series: &[],
                 flow_series: &[],
                 link: None,
-                sender: Some(SenderConfig::Peach(Config::of(Variant::PeachPlus))),
+                sender: Some(Config::of(Variant::PeachPlus)),
             },
         ]
     }
@@ -325,10 +320,5 @@ impl SenderLaw for Peach {
     #[inline]
     fn window(&self) -> Bytes {
         self.cwnd
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(before, seen, rules);
     }
 }

@@ -9,18 +9,16 @@
 mod words;
 
 use super::dctcp::{self, Share};
+use super::protocol::Protocol;
 #[cfg(feature = "words")]
 use super::settings::Finding;
 use super::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
 use super::{
-    Ack, Column, EchoLaw, Giver, Heard, Hue, Look, Needs, Network, Packet, Protocol, Receiving, Reply, Send,
-    SenderConfig, SenderLaw, Shape,
+    Ack, Column, EchoLaw, Giver, Heard, Hue, Lie, Look, Needs, Network, Packet, Receiving, Reply, Send,
+    SenderLaw, Shape,
 };
 use crate::units::{Bytes, Duration, Rate, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// ECN field of a packet of L4S, and of one that met congestion (RFC 9331 §4.1).
 const ECT1: u8 = 0b01;
@@ -92,7 +90,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `prague` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "prague",
@@ -102,7 +100,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[Column::new("alpha", "Share of marks that flows act on")],
             link: None,
-            sender: Some(SenderConfig::Prague(Config::DEFAULT)),
+            sender: Some(Config::DEFAULT),
         }]
     }
 }
@@ -218,6 +216,7 @@ impl SenderLaw for Sender {
                 unacknowledged: "",
             }),
             owns_ecn: true,
+            leaves_apart: true,
             ..Needs::NONE
         }
     }
@@ -331,11 +330,6 @@ impl SenderLaw for Sender {
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
         tell("alpha", self.share.alpha().into(), 1 << PLACES);
     }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &Config, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(config, states, seen, rules);
-    }
 }
 
 /// The receiver's part: how many marked packets came.
@@ -361,5 +355,11 @@ impl EchoLaw<Config> for Echo {
     #[inline(always)]
     fn on_ack(&mut self, _config: &Config, _receiver: impl Receiving) -> Reply {
         Reply { word: self.marked, byte: 0 }
+    }
+
+    /// Nothing is marked.
+    #[inline]
+    fn forge(_config: &Config, _lie: Lie, packet: &mut impl Packet) {
+        packet.set_ecn(0);
     }
 }

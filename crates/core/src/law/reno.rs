@@ -1,13 +1,15 @@
 //! Reno's additive increase and multiplicative decrease (RFC 5681). Detecting and repairing a loss
 //! belongs to the sender that runs this law; so does inflating the window by duplicate ACKs.
 
+use super::protocol::Protocol;
 use super::settings::{self, Field, Settings};
 #[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
+use super::words::{Reaction, Rule, SenderWords};
+use super::{Ack, Hue, Look, Needs, SenderLaw, Shape, Threshold};
 use crate::units::{Bytes, Time};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// Reno's configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols with Reno's window, which differ in how TCP's machinery finds and repairs losses.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[
             preset(
@@ -69,7 +71,12 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-const fn preset(name: &'static str, look: Look, page: &'static str, about: &'static str) -> Protocol {
+const fn preset(
+    name: &'static str,
+    look: Look,
+    page: &'static str,
+    about: &'static str,
+) -> Protocol<Infallible, Config> {
     Protocol {
         name,
         about,
@@ -78,7 +85,7 @@ const fn preset(name: &'static str, look: Look, page: &'static str, about: &'sta
         link_series: &[],
         flow_series: &[],
         link: None,
-        sender: Some(SenderConfig::Reno(Config::DEFAULT)),
+        sender: Some(Config::DEFAULT),
     }
 }
 
@@ -195,8 +202,10 @@ impl SenderLaw for Reno {
     fn window(&self) -> Bytes {
         self.cwnd
     }
+}
 
-    #[cfg(feature = "words")]
+#[cfg(feature = "words")]
+impl SenderWords for Reno {
     fn explain(_: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
         seen.reno(before.ssthresh(), rules);
         seen.cut(rules);

@@ -4,14 +4,7 @@
 use super::Segment;
 use super::settings::Settings;
 use super::{EchoLaw, On, OptionBytes, Packet, Reply};
-#[cfg(feature = "words")]
-use super::{
-    LinkConfig,
-    words::{self, Reaction, Rule},
-};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide};
-#[cfg(feature = "words")]
-use alloc::{format, string::String, vec::Vec};
 use core::any::Any;
 
 /// One acknowledgment, as TCP's machinery reports it to a sender law.
@@ -40,6 +33,8 @@ pub struct Ack {
     pub is_window_limited: bool,
     /// True if another ACK overtook this one: it acknowledges less than one that came before.
     pub is_late: bool,
+    /// True while the sender repairs losses, by fast recovery or after a timeout.
+    pub is_repairing: bool,
 }
 
 /// A packet about to be sent, as TCP's machinery reports it to a sender law.
@@ -199,6 +194,10 @@ pub struct Needs {
     pub slow_start: Option<&'static [&'static str]>,
     /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     pub withstands_loss: bool,
+    /// True if a paced packet that is late may leave at most half an interval after the one before it, as in Linux
+    /// (`tcp_update_skb_after_send` in `net/ipv4/tcp_output.c`); else up to four leave at once. A queue that marks at
+    /// a few packets takes such a burst for congestion.
+    pub leaves_apart: bool,
     /// True if the SYN carries the law's header, and what the SYN-ACK returns goes to [`SenderLaw::on_ack`].
     pub handshake: bool,
     /// Bytes of the congestion header of each data packet, as `payload_bps` counts them (docs/design/contract.md 5).
@@ -224,6 +223,7 @@ impl Needs {
         each_acknowledged: false,
         slow_start: None,
         withstands_loss: false,
+        leaves_apart: false,
         handshake: false,
         header_bytes: 0,
     };
@@ -357,29 +357,6 @@ pub trait SenderLaw: Sized + 'static {
     /// Returns the rate to pace at; `None`: send as the window opens.
     #[inline(always)]
     fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {
-        None
-    }
-
-    /// Says what the law tells on a packet that it sends.
-    #[cfg(feature = "words")]
-    fn explain_packet(config: &Self::Config, _packet: &dyn Packet, rules: &mut Vec<Rule>) {
-        let bytes = Self::needs(config).header_bytes;
-        if bytes > 0 {
-            rules.push(Rule::new(format!("it carries the law's header, {bytes} B"), ""));
-        }
-    }
-
-    /// Says why an acknowledgment changed what it changed, by the states of the law before and after it. A law without words
-    /// of its own says what its series became.
-    #[cfg(feature = "words")]
-    fn explain(_config: &Self::Config, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::by_series(states[0], states[1], rules);
-        seen.cut(rules);
-    }
-
-    /// Says why flows misread what this link law of their signal tells; `None`: they read it.
-    #[cfg(feature = "words")]
-    fn misreads(_config: &Self::Config, _link: &LinkConfig) -> Option<String> {
         None
     }
 

@@ -33,6 +33,11 @@ pub(super) fn ack_counting(counts: &mut bool, tell: &mut impl FnMut(&'static str
     );
 }
 
+/// The shortest time between two decisions of a link: with it a link of 20 Mbit/s costs some four times what one with the
+/// defaults does, and with 1 ns a simulated second took up to 27 s.
+#[cfg(feature = "words")]
+pub const TIMER_MIN: Duration = Duration(10_000);
+
 /// Mistake among the settings of a law, or an oddity.
 #[cfg(feature = "words")]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +71,14 @@ impl Finding {
     pub fn above_zero(key: &'static str, value: u64, such: &str, tell: &mut dyn FnMut(Self)) {
         if value == 0 {
             tell(Self::range(key, "is zero", alloc::format!("allowed: above 0, such as {such}")));
+        }
+    }
+
+    /// Tells of a time between two decisions of a link that is so short that a run does little else than decide.
+    pub fn timer(key: &'static str, value: Duration, such: &str, tell: &mut dyn FnMut(Self)) {
+        if value < TIMER_MIN {
+            let allowed = alloc::format!("allowed: from {TIMER_MIN}, such as {such}");
+            tell(Self::range(key, alloc::format!("is {value}"), allowed));
         }
     }
 }

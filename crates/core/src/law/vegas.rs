@@ -6,15 +6,15 @@
 #[cfg(feature = "words")]
 mod words;
 
+use super::protocol::Protocol;
 #[cfg(feature = "words")]
 use super::settings::Finding;
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
+use super::words::number;
+use super::{Ack, Hue, Look, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Ratio, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// Constants of Vegas that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +83,17 @@ impl Settings for Config {
 
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        words::check(self, tell);
+        // Between alpha and beta the window rests.
+        if self.alpha > self.beta {
+            let text = alloc::format!("is {}, more than beta, {}", number(self.alpha), number(self.beta));
+            let help = "allowed: alpha up to beta; below alpha packets in the queue the window grows, above beta it shrinks";
+            tell(Finding { at: ["alpha", "beta"], ..Finding::range("alpha", text, help) });
+        }
     }
 }
 
 /// Returns the protocols of this file: `vegas` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "vegas",
@@ -98,7 +103,7 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::Vegas(Config::DEFAULT)),
+            sender: Some(Config::DEFAULT),
         }]
     }
 }
@@ -259,10 +264,5 @@ impl SenderLaw for Vegas {
     #[inline]
     fn window(&self) -> Bytes {
         self.cwnd
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(config, after, seen, rules);
     }
 }

@@ -2,11 +2,12 @@
 //! alone may show numbers with a point.
 
 use super::mpcp::Order;
-use super::{Header, Packet, Reply, Segment, SenderLaw, Series};
-use crate::units::{Bytes, Duration, Time};
+use super::{Header, LinkLaw, Packet, Reply, Segment, SenderLaw, Series};
+use crate::units::{Bytes, Duration, Ratio, Time};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 
 /// A rule of a law that applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ impl Moment {
     }
 }
 
-/// An acknowledgment and the connection before and after it, for [`SenderLaw::explain`].
+/// An acknowledgment and the connection before and after it, for [`SenderWords::explain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Reaction {
     /// Time at which it came.
@@ -184,6 +185,58 @@ impl Reaction {
         let source = "RFC 5681 section 3.2, RFC 6675 section 5, RFC 3168 section 6.1.2";
         rules.push(Rule::new(text, source));
     }
+}
+
+/// Sentences of a link law about what it does to packets. A trait apart from [`LinkLaw`], so that the file of a law's sentences
+/// knows the law, and the law's file knows no sentences.
+pub trait LinkWords: LinkLaw {
+    /// Says what the law did to a packet, of which it had this view: as it came, and as it left.
+    fn explain(
+        _config: &Self::Config,
+        _view: &Self::View,
+        _packets: [&dyn Packet; 2],
+        _rules: &mut Vec<Rule>,
+    ) {
+    }
+
+    /// Says what the law does to packets whose ECN bits are RFC 3168's; `None`: nothing, because it does not read them.
+    fn misread_ecn(_config: &Self::Config) -> Option<&'static str> {
+        None
+    }
+
+    /// Says what the law does with a packet that has nothing for it.
+    fn explain_other(_config: &Self::Config) -> Rule {
+        Rule::new("the packet has nothing that this law reads", "")
+    }
+}
+
+/// Sentences of a sender law about its packets and its window. A trait apart from [`SenderLaw`], as [`LinkWords`] is.
+pub trait SenderWords: SenderLaw {
+    /// Says what the law tells on a packet that it sends.
+    fn explain_packet(config: &Self::Config, _packet: &dyn Packet, rules: &mut Vec<Rule>) {
+        let bytes = Self::needs(config).header_bytes;
+        if bytes > 0 {
+            rules.push(Rule::new(format!("it carries the law's header, {bytes} B"), ""));
+        }
+    }
+
+    /// Says why an acknowledgment changed what it changed, by the states of the law before and after it. A law without words
+    /// of its own says what its series became.
+    fn explain(_config: &Self::Config, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        by_series(states[0], states[1], rules);
+        seen.cut(rules);
+    }
+
+    /// Says why flows misread what a link law of their signal tells; `None`: they read it. `link` is the configuration of that
+    /// law, or of the law that it is a variant of ([`LinkLaw::base`]).
+    fn misreads(_config: &Self::Config, _link: &dyn Any) -> Option<String> {
+        None
+    }
+}
+
+/// Returns a ratio as a number with a point.
+pub fn number(ratio: Ratio) -> f64 {
+    f64::from(ratio.0) / f64::from(Ratio::ONE.0)
 }
 
 /// Returns a header of a packet behind a table.

@@ -11,21 +11,18 @@
 #[cfg(feature = "words")]
 mod words;
 
+use super::protocol::Protocol;
 use super::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
 use super::xcp_r::{self, Data};
 use super::{
-    Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw,
-    Shape, xcp,
+    Ack, EchoLaw, Heard, Hue, Lie, Look, Needs, Packet, Receiving, Reply, Send, SenderLaw, Shape, xcp,
 };
 use crate::units::{Bytes, Duration, Rate, Time, Wide};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 use core::any::Any;
+use core::convert::Infallible;
 
 /// Configuration of XCP-r's first version: XCP's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config(xcp_r::Config);
 
 impl Settings for Config {
@@ -35,7 +32,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this file: `xcp-r-v0` alone; on links it is XCP.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "xcp-r-v0",
@@ -45,10 +42,11 @@ pub const fn protocols() -> &'static [Protocol] {
             link_series: &[],
             flow_series: &[],
             link: None,
-            sender: Some(SenderConfig::XcpRV0(Config(xcp_r::Config {
+            sender: Some(Config(xcp_r::Config {
                 epochs: false,
+                own: xcp_r::Own::Reset,
                 ..xcp_r::Config::DEFAULT
-            }))),
+            })),
         }]
     }
 }
@@ -126,11 +124,6 @@ impl SenderLaw for Sender {
     fn base_state(&self) -> &dyn Any {
         self.0.base_state()
     }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &Config, _: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        words::explain(seen, rules);
-    }
 }
 
 /// Receiver state: XCP-r's, of which every packet begins anew.
@@ -160,5 +153,10 @@ impl EchoLaw<Config> for Echo {
     #[inline(always)]
     fn on_ack(&mut self, _config: &Config, _receiver: impl Receiving) -> Reply {
         self.0.reply().into()
+    }
+
+    #[inline]
+    fn forge(config: &Config, lie: Lie, packet: &mut impl Packet) {
+        xcp::forge(&config.0.xcp, lie, packet);
     }
 }

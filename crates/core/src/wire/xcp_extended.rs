@@ -4,9 +4,11 @@
 //!
 //! ```text
 //! format 3, XCP-i, 28 bytes:  20 xcp_ttl | 21 flags, 0 | 22 0, 0 | 24 last_xcp_router, IPv4
-//! format 4, XCP-r, 28 bytes:  20 Cwnd, bytes | 24 flags: bit 0 congestion | 25 epoch | 26 0, 0
+//! format 4, XCP-r, 28 bytes:  20 Cwnd, bytes | 24 flags: bit 0 congestion, bit 1 difference | 25 epoch | 26 0, 0
 //! format 5, both,  36 bytes:  20 as format 3 | 28 as format 4
 //! ```
+//!
+//! With bit 1, Cwnd of data is the sum of the changes that the sender has made on its own.
 //!
 //! An ACK of XCP-r has format 4 too: X, RTT and Delta_Throughput are 0, so that no router gives it
 //! anything, and Cwnd is the window that the receiver keeps. A router that knows only formats 1 and 2
@@ -142,6 +144,7 @@ impl Repr {
             window: (format != 3).then(|| xcp_r::Header {
                 cwnd: number(at_window),
                 is_reset: bytes[at_window + 4] & 1 != 0,
+                is_difference: bytes[at_window + 4] & 2 != 0,
                 epoch: bytes[at_window + 5],
             }),
         })
@@ -165,7 +168,8 @@ impl Repr {
         }
         if let Some(window) = &self.window {
             put(at, window.cwnd.to_be_bytes());
-            put(at + 4, [window.is_reset as u8, window.epoch, 0, 0]);
+            let flags = window.is_reset as u8 | (window.is_difference as u8) << 1;
+            put(at + 4, [flags, window.epoch, 0, 0]);
         }
         (bytes, length)
     }
@@ -181,7 +185,8 @@ impl Display for Repr {
         }
         if let Some(window) = self.window {
             let flag = if window.is_reset { " congestion" } else { "" };
-            write!(f, " cwnd {} epoch {}{flag}", window.cwnd, window.epoch)?;
+            let name = if window.is_difference { "own" } else { "cwnd" };
+            write!(f, " {name} {} epoch {}{flag}", window.cwnd, window.epoch)?;
         }
         write!(f, " next {}", self.protocol)
     }

@@ -10,6 +10,7 @@ mod chains;
 mod counts;
 mod link;
 mod merged;
+mod mixed;
 mod order;
 mod sender;
 mod uno;

@@ -26,7 +26,7 @@ fn uno(random: &mut Random, lost_percent: u64) -> u32 {
 /// Packets that a sender of MPCP sends until it knows its zone, and its level: by the law itself, through a link of that
 /// level, places being read from headers. The sender is somewhere in its chains, and the level has just changed.
 fn mpcp(random: &mut Random, n: u32, lost_percent: u64) -> (u32, u32) {
-    let config = SenderConfig { strikes: u32::MAX, ..SenderConfig::of(n, false) };
+    let config = SenderConfig { strikes: u32::MAX, zones: false, ..SenderConfig::of(n, false) };
     let own = Level::of(850_000 + random.below(140_000) as u32, n);
     let mut sender = Sender::new(&config, Bytes(1000), Bytes(1_000_000));
     let (mut flow, mut zone, mut count) = (Flow::default(), None, 0);

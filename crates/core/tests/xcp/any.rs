@@ -14,6 +14,7 @@ pub(crate) fn sender_config(random: &mut Random) -> SenderConfig {
         aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
         pacing: random.coin(),
         feedback: [Feedback::Rate, Feedback::Bytes, Feedback::Sum][random.below(3) as usize],
+        verify: false, // the oracle believes every ACK
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
         price: Ratio(random.half()),
         desired_rate: Rate(random.word()),

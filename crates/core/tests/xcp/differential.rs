@@ -296,7 +296,8 @@ fn above_that_it_stays_within_a_billionth() {
 fn a_proportional_link_stays_within_a_billionth_of_its_transcription() {
     let (mut random, mut worst) = (Random::new(15), Worst::default());
     let law = |xcp: LinkConfig, phase, queue_phase| {
-        pxcp::Link::start(&pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT }, phase, queue_phase)
+        let config = pxcp::LinkConfig { xcp, counted_over: 1, ..pxcp::LinkConfig::DEFAULT };
+        pxcp::Link::start(&config, phase, queue_phase)
     };
     for round in 0..5000 {
         let is_bound = round % 2 == 0;

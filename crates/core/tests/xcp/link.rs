@@ -207,6 +207,58 @@ fn the_persistent_queue_is_the_least_backlog_of_its_period() {
     assert_eq!(link.report().persistent_queue, Bytes(4000));
 }
 
+/// TH 4.6: a burst of 10 kB drains within 10 ms of an interval of 100 ms, in which nothing else comes. Nothing looks at the
+/// queue behind the burst, as at a router that computes feedback before the queue.
+#[test]
+fn the_average_queue_is_the_area_under_the_backlog_over_the_interval() {
+    let config = LinkConfig { average_queue: true, ..link_config(1_000_000) };
+    let mut link = link(config, 100 * MS, 10 * MS);
+    link.on_arrival(Time(0), &header(MS, 100 * MS, 0), Bytes(10_000));
+    link.on_other_departure(Time(0), Bytes(10_000));
+    let burst = Bytes(10_000 * 10 / 2 / 100);
+    link.on_deadline(Time(100 * MS), Bytes(0));
+    let average = link.report().persistent_queue;
+    assert!(average.0.abs_diff(burst.0) <= 1, "{average:?}, where {burst:?} were expected");
+    // A queue that lasts is its own average.
+    let begin = Time(100 * MS);
+    for ms in 0..=110 {
+        link.on_other_departure(begin + Duration(ms * MS), Bytes(7000));
+    }
+    link.on_arrival(begin, &header(MS, 100 * MS, 0), Bytes(10_000));
+    link.on_deadline(begin + Duration(110 * MS), Bytes(7000));
+    let average = link.report().persistent_queue;
+    // Between two looks it drains by 1000 B, as far as the law knows.
+    assert!((6450..=6550).contains(&average.0), "{average:?}");
+}
+
+/// TH 4.6: what an interval granted counts as used in the next ones, until flows use it or an eighth of it in each is forgotten.
+#[test]
+fn what_was_granted_and_is_not_used_is_not_granted_again() {
+    let decisions = |remember_grants| {
+        let config = LinkConfig { remember_grants, bound_headers: false, ..link_config(1_000_000) };
+        let mut link = link(config, 100 * MS, 10 * SECOND);
+        let mut feedback = Vec::new();
+        for interval in 1..=40 {
+            // A flow of 100 kB/s that never uses what it is granted.
+            for _ in 0..10 {
+                let asking = header(10 * MS, 100 * MS, i32::MAX);
+                link.on_arrival(Time((interval - 1) * 100 * MS), &asking, Bytes(1000));
+                depart(&mut link, asking, 1000);
+            }
+            link.on_deadline(Time(interval * 100 * MS), Bytes(0));
+            feedback.push(link.report().feedback);
+        }
+        feedback
+    };
+    let plain = decisions(false);
+    assert!(plain.iter().all(|feedback| *feedback == 360_000), "{plain:?}");
+    let remembering = decisions(true);
+    assert_eq!(remembering[0], 360_000);
+    // At a rest p + F less an eighth of what is unused is p again: 7 * 0.4 (1000 - p) = p - 100, in kB/s.
+    let last = *remembering.last().unwrap();
+    assert!((94_000..95_500).contains(&last), "{remembering:?}");
+}
+
 /// TH Ex. 11 in its own units: C 1000 B/ms, RTT 500 ms, 1500-byte packets, version 1 of the header.
 #[test]
 fn v1_20_the_thesis_example_through_version_1_headers() {

@@ -311,7 +311,7 @@ fn a_limited_flow_wastes_shuffled_bandwidth_unless_captured() {
     ] {
         let config = SenderConfig { request, ..sender_config() };
         let flows = vec![
-            Flow { config: config.clone(), awnd: 500 * SIZE, start: 0, delay: 0 },
+            Flow { config, awnd: 500 * SIZE, start: 0, delay: 0 },
             Flow { config, awnd: SIZE, start: 100 * MS, delay: 0 },
         ];
         let link = LinkConfig { capture, ..link_config(1_250_000) };

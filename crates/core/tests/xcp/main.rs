@@ -2,6 +2,7 @@
 //! transcription, properties, and closed loops.
 
 mod any;
+mod asked;
 mod differential;
 mod hostile;
 mod liar;
@@ -33,7 +34,7 @@ fn link_config(capacity: u64) -> LinkConfig {
     LinkConfig { capacity: Rate(capacity), bound_headers: false, ..LinkConfig::DEFAULT }
 }
 
-/// The default sender: draft-03 with TH's clamp, without aging and pacing.
+/// The default sender: draft-03 with TH's clamp and pacing, without aging.
 fn sender_config() -> SenderConfig {
     SenderConfig { desired_rate: Rate(1_000_000_000), ..SenderConfig::DEFAULT }
 }

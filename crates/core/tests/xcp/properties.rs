@@ -20,6 +20,8 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
         overdraw: random.below(4) == 0,
         bound_headers: random.coin(),
         spread: random.coin(),
+        average_queue: random.coin(),
+        remember_grants: random.coin(),
     }
 }
 
@@ -172,7 +174,7 @@ fn the_machinery_reaches_the_configured_law() {
     let configs = [
         law::SenderConfig::Reno(reno::Config::DEFAULT),
         law::SenderConfig::Cubic(cubic::Config {}),
-        law::SenderConfig::Xcp(xcp.clone()),
+        law::SenderConfig::Xcp(xcp),
     ];
     let (mss, initial) = (Bytes(1000), Bytes(10_000));
     let mut laws = configs.each_ref().map(|config| law::Sender::new(config, mss, initial));

@@ -71,8 +71,8 @@ fn v2_2_the_scale_is_k_over_one_less_r_at_least_one_and_bounded() {
     let packet = Header { x: 1000, rtt: 1000, ..Header::default() };
     for (percent, expected) in [(0, 1.0), (5, 1.0), (10, 1.0), (50, 1.8), (75, 3.6), (100, 18.0)] {
         let mut scaling = Scaling::new(&pxcp::LinkConfig::DEFAULT);
-        (0..100).for_each(|_| scaling.on_arrival(&packet));
-        (0..percent).for_each(|_| scaling.on_limited(&packet));
+        (0..100).for_each(|_| scaling.on_arrival(&packet, packet.x));
+        (0..percent).for_each(|_| scaling.on_limited(&packet, packet.x));
         let pool = scaling.scale(1_000_000_000_000, Duration(100 * MS)) as f64 / 1e12;
         assert!((pool - expected).abs() < 1e-6, "r = {percent} %: {pool} instead of {expected}");
     }
@@ -81,8 +81,8 @@ fn v2_2_the_scale_is_k_over_one_less_r_at_least_one_and_bounded() {
     // r_max and k are configured.
     let config = pxcp::LinkConfig { k: Ratio::ONE, r_max: Ratio::ppm(500_000), ..pxcp::LinkConfig::DEFAULT };
     let mut scaling = Scaling::new(&config);
-    scaling.on_arrival(&packet);
-    scaling.on_limited(&packet);
+    scaling.on_arrival(&packet, packet.x);
+    scaling.on_limited(&packet, packet.x);
     assert_eq!(scaling.scale(1_000_000, Duration(100 * MS)), 2_000_000);
 }
 
@@ -98,6 +98,58 @@ fn a_packet_counts_for_at_most_one_flow() {
     pass(&mut link, 1, 100 * MS, 0); // gets 0: nothing has been measured
     link.on_deadline(Time(100 * MS), Bytes(0));
     assert_eq!((series(&link, "pxcp_n"), series(&link, "pxcp_n_lim")), (4.0, 3.0));
+}
+
+/// A link that counts over so many intervals of 0.1 s, and bounds X in the pool by that.
+fn counting_over(counted_over: u32) -> pxcp::Link {
+    let xcp = LinkConfig {
+        initial_interval: Duration(100 * MS),
+        capture: false,
+        bound_headers: true,
+        ..link_config(CAPACITY)
+    };
+    let config = pxcp::LinkConfig { xcp, counted_over, ..pxcp::LinkConfig::DEFAULT };
+    pxcp::Link::start(&config, Duration(100 * MS), Duration(100 * SECOND))
+}
+
+/// A flow with a packet in every fourth interval is one flow. In the pool its packet has X = 100 ms, a quarter of what it states,
+/// and the scale goes by that.
+#[test]
+fn slow_flows_are_counted_over_four_intervals() {
+    for (counted_over, n, n_lim, r) in [(4, 2.0, 1.0, 0.5), (1, 1.0, 0.0, 0.0)] {
+        let mut link = counting_over(counted_over);
+        for interval in 0..12 {
+            if interval % 4 == 0 {
+                pass(&mut link, 1, 400 * MS, i32::MIN);
+            }
+            pass(&mut link, 40, 2_500_000, ALL);
+            link.on_deadline(link.next_deadline(), Bytes(0));
+        }
+        let found = ["pxcp_n", "pxcp_n_lim", "pxcp_r"].map(|name| series(&link, name));
+        let near = |found: f64, expected: f64| (found - expected).abs() < 0.01;
+        let all = near(found[0], n) && near(found[1], n_lim) && near(found[2], r);
+        assert!(all, "{found:?} over {counted_over}");
+        let scale = link.view(&passing(Some(header(MS, MS, ALL)), 1000)).expect("its own").factor;
+        let pool_r = if counted_over == 1 { 0.0 } else { 0.25 / 1.25 };
+        assert!(near(scale as f64 / 2f64.powi(32), (0.9f64 / (1.0 - pool_r)).max(1.0)), "{scale}");
+    }
+}
+
+/// A packet that asks for less than its share is of a limited flow, also when others have emptied the pool.
+#[test]
+fn who_finds_the_pool_empty_is_limited_as_before() {
+    let limited = |counted_over| {
+        let mut link = counting_over(counted_over);
+        for interval in 0..8 {
+            // Every other time more come than in the interval before, and take all that there is.
+            pass(&mut link, if interval % 2 == 0 { 20 } else { 80 }, 2_500_000, ALL);
+            pass(&mut link, 10, 10 * MS, 0);
+            link.on_deadline(link.next_deadline(), Bytes(0));
+        }
+        series(&link, "pxcp_n_lim")
+    };
+    assert!((limited(2) - 1.0).abs() < 0.01, "{}", limited(2));
+    assert!(limited(1) < 0.5, "the paper's link does not find it: {}", limited(1));
 }
 
 /// With r of at most 0.1 it is XCP's link.

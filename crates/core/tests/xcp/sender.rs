@@ -305,7 +305,8 @@ fn pacing_spreads_the_window_over_the_round_trip() {
     let mut sender = sender(100_000);
     assert_eq!(sender.pacing_rate(&config, Duration(100 * MS)), Some(Rate(1_000_000)));
     assert_eq!(sender.pacing_rate(&config, Duration(0)), None);
-    assert_eq!(sender.pacing_rate(&sender_config(), Duration(100 * MS)), None);
+    let bursts = SenderConfig { pacing: false, ..sender_config() };
+    assert_eq!(sender.pacing_rate(&bursts, Duration(100 * MS)), None);
     // What the receiver does not take need not be paced; a segment always is.
     sender.header(&config, Time(0), &Send { awnd: Bytes(50_000), ..send(100 * MS) });
     assert_eq!(sender.pacing_rate(&config, Duration(100 * MS)), Some(Rate(500_000)));

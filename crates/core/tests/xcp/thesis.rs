@@ -14,6 +14,7 @@ fn config(clamp: bool) -> SenderConfig {
         clamp,
         desired_rate: Rate(10_000_000),
         profile: super::Profile::Thesis,
+        pacing: false,
         ..SenderConfig::DEFAULT
     }
 }

@@ -9,7 +9,7 @@ fn one_packet_speaks_for_its_window() {
     let config = Protocol::of("xcp-r-v0").and_then(|protocol| protocol.sender.clone()).expect("it is listed");
     let mut echo = Echo::new(&config, MSS);
     let mut told = |cwnd: u32, bytes: i32, awnd: u64| {
-        let window = Header { cwnd, epoch: 3, is_reset: true };
+        let window = Header { cwnd, epoch: 3, is_reset: true, is_difference: false };
         let mut packet = Carried::default();
         packet.add_header(granted(bytes));
         packet.add_header(window);

@@ -3,6 +3,7 @@
 
 #[path = "../xcp/any.rs"]
 mod any;
+mod difference;
 mod first;
 #[path = "../xcp/hostile.rs"]
 mod hostile;
@@ -14,7 +15,7 @@ mod words;
 
 use congestlab_core::law::SenderLaw as _;
 use congestlab_core::law::xcp::{self, LossPolicy};
-use congestlab_core::law::xcp_r::{Config, Data, Echo, Header, Reply, Sender};
+use congestlab_core::law::xcp_r::{Config, Data, Echo, Header, Own, Reply, Sender};
 use congestlab_core::law::{Ack, Send};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 
@@ -23,10 +24,12 @@ const UNLIMITED: Bytes = Bytes(u64::MAX);
 /// A round trip time of 2^-4 s: feedback of 16 B/s is a byte.
 const RTT: u32 = 1 << 24;
 
+/// the window in place of the receiver's. `difference` has the default.
 fn config() -> Config {
     Config {
         xcp: xcp::SenderConfig { desired_rate: Rate(1_000_000_000), ..xcp::SenderConfig::DEFAULT },
         epochs: true,
+        own: Own::Reset,
     }
 }
 
@@ -42,11 +45,11 @@ fn granted(bytes: i32) -> xcp::Header {
 
 /// What a sender that has not changed its window says.
 fn quiet(epoch: u8) -> Header {
-    Header { cwnd: 123_456, epoch, is_reset: false }
+    Header { cwnd: 123_456, epoch, ..Header::default() }
 }
 
 fn reset(cwnd: u32, epoch: u8) -> Header {
-    Header { cwnd, epoch, is_reset: true }
+    Header { cwnd, epoch, is_reset: true, ..Header::default() }
 }
 
 fn ack(reply: Reply) -> Ack {
@@ -123,7 +126,7 @@ fn v4_2_after_a_timeout_the_receiver_goes_on_from_one_segment() {
     assert_eq!(sender.window(), Bytes(61_000));
     sender.on_ack(&config, Time(0), &ack(late));
     assert_eq!(sender.window(), Bytes(61_000), "a late ACK of the epoch before");
-    assert_eq!(sent(&mut sender, &config).1, Header { cwnd: 61_000, epoch: 1, is_reset: false });
+    assert_eq!(sent(&mut sender, &config).1, Header { cwnd: 61_000, epoch: 1, ..Header::default() });
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn the_papers_version_flags_one_packet_and_believes_every_ack() {
     sender.on_ack(&config, Time(0), &ack(Reply { cwnd: 70_000, epoch: 0 }));
     sender.on_timeout(&config, Time(0), Bytes(70_000), true);
     assert_eq!(sent(&mut sender, &config).1, reset(1000, 0));
-    assert_eq!(sent(&mut sender, &config).1, Header { cwnd: 1000, epoch: 0, is_reset: false });
+    assert_eq!(sent(&mut sender, &config).1, Header { cwnd: 1000, ..Header::default() });
     let late = Ack { is_late: true, is_duplicate: true, ..ack(Reply { cwnd: 72_000, epoch: 0 }) };
     sender.on_ack(&config, Time(0), &late);
     assert_eq!(sender.window(), Bytes(72_000), "XR IV");

@@ -4,7 +4,8 @@ use super::random::Random;
 use super::*;
 
 fn any_config(random: &mut Random) -> Config {
-    Config { xcp: any::sender_config(random), epochs: random.coin() }
+    let own = if random.coin() { Own::Difference } else { Own::Reset };
+    Config { xcp: any::sender_config(random), epochs: random.coin(), own }
 }
 
 /// The receiver keeps at least one segment and, if it clamps, at most what it advertises. That nothing
@@ -17,7 +18,12 @@ fn the_receiver_keeps_one_segment_and_no_more_than_it_advertises() {
         let least = if random.coin() { 1500 } else { random.word().clamp(1, 65_535) };
         let mut echo = Echo::new(Bytes(least));
         for _ in 0..60 {
-            let ours = Header { cwnd: random.half(), epoch: random.half() as u8, is_reset: random.coin() };
+            let ours = Header {
+                cwnd: random.half(),
+                epoch: random.half() as u8,
+                is_reset: random.coin(),
+                is_difference: random.coin(),
+            };
             let awnd = random.word();
             arrive(&mut echo, &config, Bytes(least), Bytes(awnd), &random.header(), &ours);
             let cwnd = u64::from(echo.reply().cwnd);

@@ -1,6 +1,7 @@
 //! What hosts make of the law's headers: words of TCP options, packets that came as one, windows that another law has ruled.
 
 use super::*;
+use congestlab_core::law::xcp_r::STEP;
 use random::Random;
 
 #[test]
@@ -19,12 +20,18 @@ fn a_window_loses_a_32768th_in_a_word_and_an_epoch_nothing() {
         assert!(heard.cwnd <= exact && exact - heard.cwnd <= exact >> 15, "{said:?} {heard:?}");
         assert_eq!(heard.to_word(), word, "what was heard is said alike");
         for is_reset in [false, true] {
-            let header = Header { cwnd: heard.cwnd, epoch: said.epoch, is_reset };
+            let header = Header { cwnd: heard.cwnd, epoch: said.epoch, is_reset, is_difference: false };
             assert_eq!(Header::from_word(header.to_word()), header);
         }
+        let sum =
+            Header { cwnd: cwnd & !(STEP - 1), epoch: said.epoch, is_reset: false, is_difference: true };
+        assert_eq!(Header::from_word(sum.to_word()), sum);
     }
     assert_eq!(Reply { cwnd: 30_000, epoch: 7 }.to_word(), 0x0070_7530);
-    assert_eq!(Header { cwnd: 0x8_0000, epoch: 255, is_reset: true }.to_word(), 0x1ff4_8000);
+    assert_eq!(
+        Header { cwnd: 0x8_0000, epoch: 255, is_reset: true, is_difference: false }.to_word(),
+        0x1ff4_8000
+    );
 }
 
 #[test]
@@ -39,7 +46,7 @@ fn packets_that_come_as_one_move_the_window_as_one_by_one() {
         let awnd = Bytes(random.next() >> random.below(64));
         let data = |is_reset| Data {
             header: xcp::Header { x: 1, rtt, delta, reverse: 0 },
-            window: Header { cwnd: first, epoch: 1, is_reset },
+            window: Header { cwnd: first, epoch: 1, is_reset, is_difference: false },
             mss: MSS,
             awnd,
         };

@@ -4,8 +4,9 @@
 //! it hears, and tells the virtual routers. As the upstream one it answers whoever asks, with trains of probes. What is sent, and when
 //! an answer is overdue, is [`Entry`]'s decision, as in the simulator; what is not in XI is in docs/protocols/xcp-i.md, "On Linux".
 //!
-//! It refuses to probe for who has not shown that answers reach it, to send more than `BUSY` allows, and to ask more than
-//! `ASKED` routers: packets, and the addresses in their headers, may be anybody's.
+//! It refuses to probe for who has not shown that answers reach it, to send more than `BUSY` allows, to ask more than
+//! `ASKED` routers, and to answer a peer more than `ANSWERS` times a second: packets, and the addresses in their headers, may be
+//! anybody's. It listens at the addresses of its router that packets state, and at no other.
 
 pub mod estimate;
 pub mod message;
@@ -13,19 +14,22 @@ pub mod message;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_core::law::xcp_i::{Action, Config as Exchange, Entry, Period, State};
 use congestlab_core::units::{BitRate, Duration, Rate, SECOND, Time};
+use congestlab_net::xcp_i::SENDS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::error::{Context, Result};
-use crate::router::clouds::{Table, Told, now};
-use crate::sys::{schedule, udp};
+use crate::router::clouds::{Sharing, Table, Told, now};
+use crate::sys::user::User;
+use crate::sys::{privilege, schedule, udp};
 use estimate::Arrival;
 use message::{HEADERS, Kind, Message, SIZE};
 
@@ -66,8 +70,13 @@ const BUSY: u64 = 2;
 const REST: u64 = SECOND * 3 / 10;
 /// The most edges that an upstream one remembers.
 const KNOWN: usize = 256;
+/// Answers in a second to an edge that has shown its address, and to all others together. An edge asks eleven times.
+const ANSWERS: u32 = 100;
+const CHALLENGES: u32 = 1000;
 /// The report follows the last probe by this much: one that is right behind a train which fills a queue is lost with it.
 const AFTER: u64 = SECOND / 50;
+/// A virtual router is told no less than the capacity divided by this (docs/protocols/xcp-i.md, On Linux).
+const LEAST_PART: f64 = 50.0;
 /// Time over which the least delay is looked for, twice: 10 to 20 s, as in the simulator.
 const LEAST: u64 = 10 * SECOND;
 
@@ -138,7 +147,7 @@ pub struct Stats {
     pub foreign: u64,
     /// Requests of who had not shown that answers reach it.
     pub challenged: u64,
-    /// Requests for probes that were not answered: too many, too long, or too soon.
+    /// Requests that were not answered: too many, too long, or too soon.
     pub refused: u64,
     /// Probes sent.
     pub probes: u64,
@@ -176,6 +185,10 @@ struct Cloud {
     seen: [u64; 3],
     /// B/s that come through it.
     own_rate: f64,
+    /// Until when it counts as one that sends.
+    sends_until: u64,
+    /// B/s that the cloud has for what comes through it.
+    bandwidth: f64,
     told: Told,
 }
 
@@ -195,6 +208,8 @@ impl Cloud {
             queue: 0,
             seen: [0, 0, now],
             own_rate: 0.0,
+            sends_until: now + SENDS.0,
+            bandwidth: 0.0,
             told: Told::default(),
         }
     }
@@ -276,19 +291,65 @@ struct Downstream {
 #[derive(Debug)]
 struct Due {
     at: u64,
+    /// Address from which it goes.
+    own: Ipv4Addr,
     to: SocketAddrV4,
     message: Message,
 }
 
+/// Answers within the running second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Budget {
+    since: u64,
+    answers: u32,
+}
+
+impl Budget {
+    /// True if one more answer is within the limit; it is counted.
+    fn take(&mut self, now: u64, limit: u32) -> bool {
+        if now - self.since >= SECOND {
+            *self = Self { since: now, answers: 0 };
+        }
+        self.answers = self.answers.saturating_add(1);
+        self.answers <= limit
+    }
+}
+
+/// Answers to edges that have shown their address, at most [`KNOWN`], and to all others.
+#[derive(Debug, Default)]
+struct Budgets {
+    known: BTreeMap<Ipv4Addr, Budget>,
+    others: Budget,
+}
+
+impl Budgets {
+    fn allow(&mut self, from: Ipv4Addr, is_shown: bool, now: u64) -> bool {
+        if !is_shown {
+            return self.others.take(now, CHALLENGES);
+        }
+        if self.known.len() >= KNOWN && !self.known.contains_key(&from) {
+            self.known.retain(|_, budget| now - budget.since < SECOND);
+            if self.known.len() >= KNOWN {
+                return false;
+            }
+        }
+        self.known.entry(from).or_insert(Budget { since: now, answers: 0 }).take(now, ANSWERS)
+    }
+}
+
 /// The agent of a node.
 pub struct Agent {
-    socket: UdpSocket,
+    /// By address; the one of all addresses is alone.
+    sockets: BTreeMap<Ipv4Addr, UdpSocket>,
+    budgets: Budgets,
     port: u16,
     exchange: Exchange,
     /// For nonces and cookies, which nobody can guess.
     random: RandomState,
     id: u32,
     table: Option<Table>,
+    /// How virtual routers share what clouds have, by the router's table.
+    sharing: Sharing,
     clouds: BTreeMap<Ipv4Addr, Cloud>,
     downstream: VecDeque<Downstream>,
     free_at: u64,
@@ -306,13 +367,23 @@ impl fmt::Debug for Agent {
     }
 }
 
+/// A socket at an address and port of this machine.
+fn listen(address: Ipv4Addr, port: u16) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind((address, port)).context(|| {
+        format!("can not listen at port {port} of UDP, address {address}; is there an agent already?")
+    })?;
+    udp::set_stamped(socket.as_fd()).context(|| "can not have datagrams stamped".into())?;
+    Ok(socket)
+}
+
 impl Agent {
-    /// Makes the agent of the node in the network namespace of this thread, at a port of UDP that the others have, too: [`PORT`].
+    /// Makes the agent of the node in the network namespace of this thread, at a port of UDP that the others have, too: [`PORT`]. It
+    /// listens at these addresses. If there are none, a router listens at those of its interfaces that run XCP-i, and a host at all.
     ///
     /// # Errors
     /// If the port is in use, or the privilege to look at the router's table is missing.
-    pub fn new(port: u16) -> Result<Self> {
-        Self::asking(port, EXCHANGE)
+    pub fn new(port: u16, addresses: &[Ipv4Addr]) -> Result<Self> {
+        Self::asking(port, addresses, EXCHANGE)
     }
 
     /// Makes an agent whose requests have these times; a period of [`Period::Interval`] is one of a second, for no agent hears of the
@@ -320,21 +391,28 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Agent::new`].
-    pub fn asking(port: u16, exchange: Exchange) -> Result<Self> {
+    pub fn asking(port: u16, addresses: &[Ipv4Addr], exchange: Exchange) -> Result<Self> {
         let period = match exchange.period {
             Period::Interval => EXCHANGE.period,
             every @ Period::Every(_) => every,
         };
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))
-            .context(|| format!("can not listen at port {port} of UDP; is there an agent already?"))?;
-        udp::set_stamped(socket.as_fd()).context(|| "can not have datagrams stamped".into())?;
+        let mut addresses = addresses.to_vec();
+        if addresses.is_empty() {
+            addresses = Table::addresses()?;
+        }
+        if addresses.is_empty() {
+            addresses.push(Ipv4Addr::UNSPECIFIED);
+        }
+        let sockets = addresses.into_iter().map(|at| Ok((at, listen(at, port)?)));
         Ok(Self {
-            socket,
+            sockets: sockets.collect::<Result<_>>()?,
+            budgets: Budgets::default(),
             port,
             exchange: Exchange { period, ..exchange },
             random: RandomState::new(),
             id: 0,
             table: Table::here()?,
+            sharing: Sharing::default(),
             clouds: BTreeMap::new(),
             downstream: VecDeque::new(),
             free_at: 0,
@@ -342,6 +420,23 @@ impl Agent {
             stats: Stats::default(),
             buffer: vec![0; 2048],
         })
+    }
+
+    /// Gives up the rights of root, for the calling thread and all others of this process, and becomes another user. What is left is
+    /// CAP_BPF, to read and write the router's table. Call this last before [`Agent::run`], in a process that does nothing else.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn reduce(&self, user: &User) -> Result<()> {
+        // Without the privilege it says so by how late its probes are.
+        let _ = schedule::be_punctual();
+        let table = if self.table.is_some() { CapabilitySet::BPF } else { CapabilitySet::empty() };
+        privilege::reduce(user, table, CapabilitySet::empty())
+    }
+
+    /// Returns the addresses at which the agent listens.
+    pub fn addresses(&self) -> Vec<Ipv4Addr> {
+        self.sockets.keys().copied().collect()
     }
 
     /// Returns true if an interface here runs XCP-i; otherwise the agent only answers, as that of a sending host.
@@ -375,22 +470,25 @@ impl Agent {
             let next = self.due.iter().map(|due| due.at).fold(look_at, u64::min);
             let wait = next.saturating_sub(now());
             let wait = Timespec { tv_sec: 0, tv_nsec: wait.min(LOOK) as i64 };
-            let mut files = [PollFd::new(&self.socket, PollFlags::IN)];
+            let mut files: Vec<PollFd<'_>> =
+                self.sockets.values().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
             match poll(&mut files, Some(&wait)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(std::io::Error::from(error)).context(|| "can not wait".into()),
             }
-            // A flood must not keep the rest waiting.
-            for _ in 0..1000 {
-                let mut buffer = std::mem::take(&mut self.buffer);
-                let came = udp::receive(self.socket.as_fd(), &mut buffer);
-                let length = came.as_ref().map_or(0, |came| came.0);
-                let message = Message::parse(&buffer[..length]);
-                self.buffer = buffer;
-                let Ok((_, from, wall)) = came else { break };
-                match message {
-                    Some(message) => self.handle(&message, from, wall, &mut tell)?,
-                    None => self.stats.foreign += 1,
+            let addresses = self.addresses();
+            for at in addresses {
+                // A flood must not keep the rest waiting.
+                for _ in 0..1000 {
+                    let Some(socket) = self.sockets.get(&at) else { break };
+                    let came = udp::receive(socket.as_fd(), &mut self.buffer);
+                    let length = came.as_ref().map_or(0, |came| came.0);
+                    let message = Message::parse(&self.buffer[..length]);
+                    let Ok((_, from, wall)) = came else { break };
+                    match message {
+                        Some(message) => self.handle(&message, (at, from), wall, &mut tell)?,
+                        None => self.stats.foreign += 1,
+                    }
                 }
             }
         }
@@ -400,12 +498,12 @@ impl Agent {
     fn handle(
         &mut self,
         message: &Message,
-        from: SocketAddrV4,
+        (at, from): (Ipv4Addr, SocketAddrV4),
         wall: u64,
         tell: &mut impl FnMut(Event),
     ) -> Result<()> {
         if message.kind == Kind::Request {
-            self.answer(message, from, tell);
+            self.answer(message, (at, from), tell);
             return Ok(());
         }
         let exchange = self.exchange;
@@ -461,7 +559,7 @@ impl Agent {
                     Some(bandwidth) => {
                         let capacity = cloud.capacity().unwrap_or(bandwidth);
                         cloud.entry.on_bandwidth(&exchange, Time(here), bandwidth as i64);
-                        cloud.told.bandwidth = bandwidth as u64;
+                        cloud.bandwidth = bandwidth;
                         cloud.told.valid_until = here + u64::from(exchange.stale) * period;
                         cloud.told.held_until = cloud.told.valid_until + HELD;
                         self.stats.estimates += 1;
@@ -487,9 +585,14 @@ impl Agent {
 
     /// Tells the virtual router of a cloud what is known.
     fn impose(&mut self, address: Ipv4Addr) -> Result<()> {
+        let here = now();
+        let sending = self.clouds.values().filter(|cloud| here < cloud.sends_until).count();
         if let (Some(table), Some(cloud)) = (&self.table, self.clouds.get_mut(&address))
             && cloud.entry.was_valid()
         {
+            let bandwidth = self.sharing.apply(cloud.bandwidth, cloud.own_rate, sending);
+            let least = cloud.capacity().unwrap_or(0.0) / LEAST_PART;
+            cloud.told.bandwidth = bandwidth.max(least.min(cloud.bandwidth)) as u64;
             cloud.told.queue = cloud.queue;
             table.tell(address, &cloud.told)?;
         }
@@ -500,6 +603,7 @@ impl Agent {
     fn look(&mut self, tell: &mut impl FnMut(Event)) -> Result<()> {
         let Some(table) = &self.table else { return Ok(()) };
         let (exchange, here) = (self.exchange, now());
+        self.sharing = table.sharing()?;
         table.greet(here + 3 * LOOK + SECOND)?;
         let peers = table.peers()?;
         let is_full = peers.len() >= PLACES;
@@ -525,6 +629,9 @@ impl Agent {
                 cloud.own_rate = peer.bytes.saturating_sub(bytes) as f64 * 1e9 / (here - at) as f64;
             }
             cloud.seen = [peer.packets, peer.bytes, here];
+            if peer.packets != packets {
+                cloud.sends_until = here + SENDS.0;
+            }
             if peer.packets != packets && cloud.entry.on_packet(Time(here)) == Action::Begin {
                 begin.push(peer.address);
             }
@@ -602,25 +709,55 @@ impl Agent {
 
     fn send(&mut self, message: &Message, address: Ipv4Addr, more: usize) {
         self.stats.requests += u64::from(message.kind == Kind::Request);
-        self.send_to(message, SocketAddrV4::new(address, self.port), more);
+        let to = SocketAddrV4::new(address, self.port);
+        let Some(at) = self.towards(to) else { return };
+        self.send_from(at, message, to, more);
+    }
+
+    /// The address from which the routes send to another: answers come to that, so the agent listens there from now on.
+    fn towards(&mut self, to: SocketAddrV4) -> Option<Ipv4Addr> {
+        if self.sockets.contains_key(&Ipv4Addr::UNSPECIFIED) {
+            return Some(Ipv4Addr::UNSPECIFIED);
+        }
+        let route = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        route.connect(to).ok()?;
+        let SocketAddr::V4(own) = route.local_addr().ok()? else { return None };
+        if !self.sockets.contains_key(own.ip()) {
+            // One that is as many as routers are asked at most, for each asks by one route.
+            let socket = listen(*own.ip(), self.port).ok().filter(|_| self.sockets.len() < 2 * ASKED)?;
+            self.sockets.insert(*own.ip(), socket);
+        }
+        Some(*own.ip())
     }
 
     /// Lost or refused by the kernel, it is repeated as if lost on the way.
-    fn send_to(&self, message: &Message, to: SocketAddrV4, more: usize) {
+    fn send_from(&self, at: Ipv4Addr, message: &Message, to: SocketAddrV4, more: usize) {
         let mut bytes = [0; LONG as usize];
         bytes[..SIZE].copy_from_slice(&message.emit());
-        let _ = self.socket.send_to(&bytes[..SIZE + more], to);
+        if let Some(socket) = self.sockets.get(&at) {
+            let _ = socket.send_to(&bytes[..SIZE + more], to);
+        }
     }
 
     /// Answers as the upstream edge.
-    fn answer(&mut self, message: &Message, from: SocketAddrV4, tell: &mut impl FnMut(Event)) {
+    fn answer(
+        &mut self,
+        message: &Message,
+        (at, from): (Ipv4Addr, SocketAddrV4),
+        tell: &mut impl FnMut(Event),
+    ) {
         let cookie = self.random.hash_one(("cookie", from.ip().octets(), from.port())).max(1);
-        if message.cookie != cookie {
+        let is_shown = message.cookie == cookie;
+        if !self.budgets.allow(*from.ip(), is_shown, now()) {
+            self.stats.refused += 1;
+            return;
+        }
+        if !is_shown {
             // As short as the request: who asks in another's name makes nobody send more than it does itself.
             self.stats.challenged += 1;
             let message =
                 Message { kind: Kind::Challenge, cookie, stamp: now(), echo: message.stamp, ..*message };
-            self.send_to(&message, from, 0);
+            self.send_from(at, &message, from, 0);
             return;
         }
         let here = now();
@@ -628,7 +765,7 @@ impl Agent {
         let sizes = SIZE + usize::from(HEADERS)..=usize::from(LONG);
         let ack = Message { kind: Kind::Ack, cookie: 0, stamp: here, echo: message.stamp, ..*message };
         if message.count == 0 {
-            self.send_to(&ack, from, 0);
+            self.send_from(at, &ack, from, 0);
             return;
         }
         self.downstream.retain(|known| known.free_at > here);
@@ -643,20 +780,20 @@ impl Agent {
             self.stats.refused += 1;
             return;
         }
-        self.send_to(&ack, from, 0);
+        self.send_from(at, &ack, from, 0);
         let more = usize::from(message.size) - usize::from(HEADERS) - SIZE;
         let began = now();
         let mut late = 0;
         for number in 0..message.count {
-            let at = began + u64::from(number) * u64::from(message.gap);
+            let due = began + u64::from(number) * u64::from(message.gap);
             // To sleep would be late by tens of microseconds where probes are 200 apart.
-            while now() < at {
+            while now() < due {
                 std::hint::spin_loop();
             }
             let stamp = now();
-            late = late.max(stamp - at);
+            late = late.max(stamp - due);
             let probe = Message { kind: Kind::Probe, count: number, cookie: 0, stamp, echo: 0, ..*message };
-            self.send_to(&probe, from, more);
+            self.send_from(at, &probe, from, more);
         }
         let end = now();
         // Of a burst the last is late by the time that all of them take.
@@ -666,6 +803,7 @@ impl Agent {
         self.downstream.push_back(Downstream { address: *from.ip(), free_at: end + REST });
         self.due.push(Due {
             at: end + AFTER,
+            own: at,
             to: from,
             message: Message { kind: Kind::Report, gap: late, ..ack },
         });
@@ -679,7 +817,7 @@ impl Agent {
         let (ready, later): (Vec<Due>, _) = due.partition(|due| due.at <= here);
         self.due = later;
         for due in ready {
-            self.send_to(&Message { stamp: here, ..due.message }, due.to, 0);
+            self.send_from(due.own, &Message { stamp: here, ..due.message }, due.to, 0);
         }
     }
 }
@@ -690,3 +828,28 @@ const PLACES: usize = 1024;
 /// A request for nothing.
 const EMPTY: Message =
     Message { kind: Kind::Request, count: 0, id: 0, gap: 0, nonce: 0, cookie: 0, stamp: 0, echo: 0, size: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_has_no_more_answers_than_its_own_and_takes_no_others() {
+        let mut budgets = Budgets::default();
+        let peer = |number: u32| Ipv4Addr::from(0x0a00_0000 + number);
+        let count = |budgets: &mut Budgets, from, is_shown, at| {
+            (0..2000).filter(|_| budgets.allow(from, is_shown, at)).count()
+        };
+        assert_eq!(count(&mut budgets, peer(1), true, SECOND), ANSWERS as usize);
+        assert_eq!(count(&mut budgets, peer(2), true, SECOND), ANSWERS as usize);
+        // Whoever shows no address, as many as they are, have their own, and no place in the table.
+        assert_eq!(count(&mut budgets, peer(3), false, SECOND), CHALLENGES as usize);
+        assert_eq!(budgets.known.len(), 2);
+        assert!(budgets.allow(peer(1), true, 2 * SECOND));
+        for number in 0..10_000 {
+            budgets.allow(peer(number), true, 2 * SECOND);
+        }
+        assert_eq!(budgets.known.len(), KNOWN);
+        assert!(budgets.allow(peer(20_000), true, 4 * SECOND), "old ones make room");
+    }
+}

@@ -5,10 +5,13 @@
 //! law rules than on the ground, XCP's or any that the kernel has. The gateways of both sides of a link know nothing
 //! of each other, either; in the place of one of them XCP hosts may stand.
 //!
+//! It becomes another user, with the few capabilities that it uses, before it takes the first connection.
+//!
 //! Everything is undone by the supervisor, whatever becomes of the process ([`crate::supervisor`]); its connections are
 //! reset then. It terminates no other protocol, and translates no addresses.
 
 mod pair;
+mod places;
 mod report;
 mod rules;
 mod worker;
@@ -20,6 +23,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::CapabilitySet;
 
 pub use pair::Origin;
 pub use report::{Connection, Counters, Half, Passing, Phase, Status, Why, status};
@@ -29,6 +33,9 @@ use crate::error::{Context, Error, Result};
 use crate::host::{self, Host, LossPolicy, Prefix};
 use crate::interface::Interface;
 use crate::supervisor::Guard;
+use crate::sys::privilege;
+use crate::sys::user::User;
+use places::Limits;
 use report::Desk;
 use rules::Rules;
 use worker::{Line, Listeners, Manner, Shared, Worker};
@@ -40,6 +47,11 @@ const FILES_BESIDE: u64 = 64;
 const FILES_OF_THREAD: u64 = 8 + worker::READY_FILES;
 /// Connections at a time where nobody says how many.
 const CONNECTIONS: u64 = 16_384;
+
+/// Capabilities of the threads that handle strangers' connections. NET_ADMIN is for addresses that are not this machine's
+/// (`IP_TRANSPARENT`) and for laws that not every user may choose; NET_BIND_SERVICE for clients' ports below 1024. The thread that
+/// answers questions has BPF beside them where XCP runs, to read its state, and gives nft NET_ADMIN.
+const WORKERS: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_BIND_SERVICE);
 
 /// The law of senders towards the satellite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +85,8 @@ pub struct Config {
     pub patience: Duration,
     /// Time after which a silent peer is asked whether it is there, and between questions.
     pub keepalive: Duration,
+    /// Name of the user that the gateway becomes when it is ready; `None`: [`User::own`].
+    pub user: Option<String>,
 }
 
 impl Config {
@@ -187,6 +201,7 @@ impl Config {
             waiting_max: self.waiting,
             counters: Counters::default(),
             connections: Vec::new(),
+            connections_omitted: 0,
             passing: None,
         }
     }
@@ -199,34 +214,36 @@ impl Config {
 /// kernel is missing, or a thread fails.
 pub fn run(config: &Config, stop: &AtomicBool, ready: impl FnOnce(&Status)) -> Result<()> {
     config.check()?;
-    let desk = Desk::open()?;
+    let user = config.user.as_deref().map_or_else(User::own, User::find)?;
     let (connections, pipes) = config.allow_files()?;
     let families = [true, rules::has_ipv6()];
     let first = config.status(families, connections);
     let is_ready = AtomicBool::new(false);
-    thread::scope(|scope| {
-        // Loading a law takes the time of the kernel's verifier. Questions are answered meanwhile.
-        let loading = scope.spawn(|| desk.serve_until(|| is_ready.load(Relaxed), || Ok(first.clone())));
-        let ran = Guard::start().and_then(|guard| {
-            let ran = split(config, &guard, &desk, (&first, pipes), stop, |status| {
+    let guard = Guard::start()?;
+    let ran = Desk::open(&guard).and_then(|desk| {
+        thread::scope(|scope| {
+            // Loading a law takes the time of the kernel's verifier. Questions are answered meanwhile.
+            let loading = scope.spawn(|| desk.serve_until(|| is_ready.load(Relaxed), || Ok(first.clone())));
+            let end_loading = || {
                 is_ready.store(true, Relaxed);
                 // From here on no question gets the answer of before.
                 let _ = loading.join();
-                ready(status);
-            });
-            ran.and(guard.finish())
-        });
-        is_ready.store(true, Relaxed);
-        ran
-    })
+            };
+            let ran = split(config, (&guard, &user), &desk, (&first, pipes), stop, end_loading, ready);
+            is_ready.store(true, Relaxed);
+            ran
+        })
+    });
+    ran.and(guard.finish())
 }
 
 fn split(
     config: &Config,
-    guard: &Guard,
+    (guard, user): (&Guard, &User),
     desk: &Desk,
     (first, pipes): (&Status, usize),
     stop: &AtomicBool,
+    end_loading: impl FnOnce(),
     ready: impl FnOnce(&Status),
 ) -> Result<()> {
     let families = [true, first.families.len() > 1];
@@ -239,19 +256,18 @@ fn split(
     let manner = Manner {
         satellite,
         terrestrial: config.terrestrial_law.clone(),
-        connections: first.connections_max,
-        waiting: config.waiting,
         pipes,
         patience: config.patience,
         keepalive: config.keepalive,
     };
-    let shared = Shared::default();
+    let limits = Limits { connections: first.connections_max, waiting: config.waiting };
+    let shared = Shared::new(limits, first.threads).context(|| "can not prepare threads".into())?;
     let (mut workers, mut lines) = (Vec::new(), Vec::new());
     let mut ports = [None; 2];
-    for _ in 0..config.threads.max(1) {
+    for own in 0..first.threads {
         let listeners = Listeners::open(&manner, families, ports)?;
         ports = listeners.ports;
-        let made = Worker::new(&manner, &shared, listeners);
+        let made = Worker::new(&manner, &shared, own, listeners);
         let (worker, line) = made.context(|| "can not prepare a thread".into())?;
         workers.push(worker);
         lines.push(line);
@@ -262,21 +278,27 @@ fn split(
         drop(answer);
         let mut connections: Vec<_> = answers.iter().flatten().collect();
         connections.sort_by(|one, other| other.age_s.total_cmp(&one.age_s));
+        let connections_omitted = report::shorten(&mut connections);
         report::add_halves(&mut connections, host.as_ref())?;
         Ok(Status {
             congestion_control: Some(manner.satellite.clone()),
             ready: true,
             counters: shared.counters(),
             connections,
+            connections_omitted,
             // Without nft all else is still worth an answer.
             passing: rules.passing().ok().map(|passing| report::passing(passing, &config.to, families)),
             ..first.clone()
         })
     };
+    rules.divert(guard, ports)?;
+    // All that needs root is made, and the supervisor undoes it. No thread may be there that keeps what this one gives up.
+    end_loading();
+    let of_host = if host.is_some() { CapabilitySet::BPF } else { CapabilitySet::empty() };
+    privilege::reduce(user, WORKERS | of_host, CapabilitySet::NET_ADMIN)?;
     thread::scope(|scope| {
         let threads: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| worker.run())).collect();
-        let begun = rules.divert(guard, ports);
-        let served = begun.and_then(|()| status()).map(|first| {
+        let served = status().map(|first| {
             ready(&first);
             let is_over = || stop.load(Relaxed) || threads.iter().any(|thread| thread.is_finished());
             desk.serve_until(is_over, status);

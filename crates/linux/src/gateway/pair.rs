@@ -182,6 +182,8 @@ pub(super) enum Broken {
     Refused,
     /// The server did not answer.
     Silent,
+    /// Another connection needed the place.
+    Displaced,
 }
 
 /// An error at a socket of a connection.

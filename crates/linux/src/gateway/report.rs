@@ -1,30 +1,40 @@
-//! Status of a gateway, and the way to ask for it: by a socket with a name that is valid in one network namespace.
+//! Status of a gateway, and the way to ask for it: a socket in the folder of its supervisor, below /run.
 //!
-//! The name is abstract (unix(7)): it goes with the process that has it, and no second one can have it meanwhile. So it
-//! is also what keeps two gateways out of one network namespace.
+//! The socket belongs to root and has mode 0600, so no other user can make one in its place or ask. Its name has the
+//! number of the network namespace: a gateway that answers keeps a second one out of it. Whoever asks checks that root
+//! answers, and reads no more than [`ANSWER_MAX`].
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{self, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Origin;
 use crate::error::{Context, Error, Result};
 use crate::host::{Flow, Host, Law, Prefix, Reason};
+use crate::supervisor::{self, Guard};
 use crate::sys::diag::{Diag, Socket, States};
+use crate::sys::netns::Namespace;
 
-/// Name of the socket.
-const NAME: &str = "congestlab-gateway";
 /// Time that the other end of the socket has for what it does.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Askers that wait for an answer at a time.
+const BACKLOG: i32 = 16;
+/// Connections in an answer; more are counted. Of each, an answer has about 1 KB.
+const LISTED_MAX: usize = 20_000;
+/// Bytes of an answer.
+const ANSWER_MAX: u64 = 64 << 20;
 
 /// How often to look whether to stop.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -56,8 +66,10 @@ pub struct Status {
     pub waiting_max: usize,
     /// Counts since the start.
     pub counters: Counters,
-    /// The connections that there are, by the order in which they came.
+    /// The connections that there are, by the order in which they came; the oldest 20,000 at most.
     pub connections: Vec<Connection>,
+    /// Number of further connections, which `connections` does not list.
+    pub connections_omitted: u64,
     /// Connections over the satellite link that are not split and sent something within the last minute, at most 1024 of each
     /// family. `None`: the gateway is not ready, or nft fails.
     pub passing: Option<Vec<Passing>>,
@@ -136,6 +148,9 @@ pub struct Counters {
     pub timed_out: u64,
     /// Connections that were reset because there were too many.
     pub over_limit: u64,
+    /// Connections that were reset because another client needed their place: those that had waited longest, or were of
+    /// the client with the most.
+    pub displaced: u64,
     /// Connections that this machine could not continue.
     pub failed: u64,
     /// Bytes passed on to servers.
@@ -237,8 +252,35 @@ pub(super) fn add_halves(connections: &mut [Connection], host: Option<&Host>) ->
     Ok(())
 }
 
-fn address() -> Result<net::SocketAddr> {
-    net::SocketAddr::from_abstract_name(NAME).context(|| "can not name a socket".into())
+/// Leaves out of a list of connections what no answer has room for. Returns how many those are.
+pub(super) fn shorten(connections: &mut Vec<Connection>) -> u64 {
+    let omitted = connections.len().saturating_sub(LISTED_MAX);
+    connections.truncate(LISTED_MAX);
+    omitted as u64
+}
+
+/// Name of the socket in its folder.
+fn name() -> Result<String> {
+    Ok(format!("gateway-{}", Namespace::current()?.inode()?))
+}
+
+/// Connections to the gateways of this network namespace; there is one at most, but for sockets of dead ones.
+fn connect() -> Result<Option<UnixStream>> {
+    let name = name()?;
+    for folder in supervisor::folders()? {
+        match UnixStream::connect(folder.join(&name)) {
+            // No gateway, or one that is dead and not undone yet.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(Error::missing(
+                    "the gateway answers root alone",
+                    "run as root, such as with sudo",
+                ));
+            }
+            other => return other.context(|| "the gateway does not answer".into()).map(Some),
+        }
+    }
+    Ok(None)
 }
 
 /// The place at which a gateway is asked.
@@ -246,24 +288,27 @@ fn address() -> Result<net::SocketAddr> {
 pub(super) struct Desk(UnixListener);
 
 impl Desk {
-    /// Takes the network namespace of this thread.
-    pub(super) fn open() -> Result<Self> {
-        match UnixListener::bind_addr(&address()?) {
-            Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                let who = UnixStream::connect_addr(&address()?).ok();
-                let who = who.and_then(|stream| sockopt::socket_peercred(stream.as_fd()).ok());
-                let who = who.map_or(String::new(), |who| format!(", process {}", who.pid.as_raw_pid()));
-                Err(Error::input(
-                    format!("a gateway runs in this network namespace already{who}"),
-                    "congestlab gateway status tells of it",
-                ))
-            }
-            listener => {
-                let listener = listener.context(|| "can not make a socket".into())?;
-                listener.set_nonblocking(true).context(|| "can not use a socket".into())?;
-                Ok(Self(listener))
-            }
+    /// Takes the network namespace of this thread. The socket goes with the guard's folder.
+    pub(super) fn open(guard: &Guard) -> Result<Self> {
+        // No other gateway comes between question and answer.
+        let _lock = supervisor::lock()?;
+        if let Some(stream) = connect()? {
+            let who = sockopt::socket_peercred(stream.as_fd());
+            let who = who.map_or(String::new(), |who| format!(", process {}", who.pid.as_raw_pid()));
+            return Err(Error::input(
+                format!("a gateway runs in this network namespace already{who}"),
+                "congestlab gateway status tells of it",
+            ));
         }
+        let what = || "can not make a socket".to_owned();
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).context(what)?;
+        // Before it has a name: the name gets this mode.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR).context(what)?;
+        let path: PathBuf = guard.folder().join(name()?);
+        bind(&socket, &SocketAddrUnix::new(&path).context(what)?).context(what)?;
+        listen(&socket, BACKLOG).context(what)?;
+        Ok(Self(socket.into()))
     }
 
     /// Answers questions until this is over.
@@ -281,7 +326,7 @@ impl Desk {
     /// Whoever does not read it, or has gone, has no answer.
     fn serve(&self, status: impl Fn() -> Result<Status>) {
         let Ok((mut stream, _)) = self.0.accept() else { return };
-        if !sockopt::socket_peercred(stream.as_fd()).is_ok_and(|who| who.uid.is_root()) {
+        if !is_root(&stream) {
             return;
         }
         let text = status().ok().and_then(|status| serde_json::to_vec(&status).ok()).unwrap_or_default();
@@ -289,21 +334,55 @@ impl Desk {
     }
 }
 
+/// True if the process at the other end runs as root, or did so when it began to listen.
+fn is_root(stream: &UnixStream) -> bool {
+    sockopt::socket_peercred(stream.as_fd()).is_ok_and(|who| who.uid.is_root())
+}
+
 /// Asks the gateway of this thread's network namespace; `None`: there is none.
 ///
 /// # Errors
-/// If it does not answer, or answers root alone.
+/// If it does not answer, or answers root alone, or another user answers in its place.
 pub fn status() -> Result<Option<Status>> {
-    let what = || "the gateway does not answer".to_owned();
-    let mut stream = match UnixStream::connect_addr(&address()?) {
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(None),
-        other => other.context(what)?,
-    };
-    stream.set_read_timeout(Some(PATIENCE)).context(what)?;
-    let mut text = Vec::new();
-    stream.read_to_end(&mut text).context(what)?;
+    let Some(stream) = connect()? else { return Ok(None) };
+    if !is_root(&stream) {
+        return Err(Error::missing("another user than root answers in the place of the gateway", ""));
+    }
+    let text = read(&stream, ANSWER_MAX).context(|| "the gateway does not answer".into())?;
     if text.is_empty() {
         return Err(Error::missing("the gateway does not answer", "run as root, such as with sudo"));
     }
     serde_json::from_slice(&text).context(|| "the gateway's answer can not be read".into()).map(Some)
+}
+
+/// Reads an answer to its end.
+///
+/// # Errors
+/// If it is longer than allowed, or pauses for longer than [`PATIENCE`].
+fn read(stream: &UnixStream, most: u64) -> io::Result<Vec<u8>> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = Vec::new();
+    stream.take(most + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it sends more than {most} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_end_is_read_to_its_limit() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let endless = std::thread::spawn(move || while theirs.write_all(&[b' '; 4096]).is_ok() {});
+        assert_eq!(read(&ours, 100_000).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        drop(ours);
+        endless.join().unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(b"{}").unwrap();
+        drop(theirs);
+        assert_eq!(read(&ours, 2).unwrap(), b"{}");
+    }
 }

@@ -5,6 +5,10 @@
 //! (`Documentation/networking/tproxy.rst` in the kernel's sources). All else passes by: connections that were there
 //! before, what is meant for this machine, and destinations that are not on the list. The connections among them that cross the
 //! satellite link are noted in a set, for the status. Until the listeners are ready, SYNs are dropped.
+//!
+//! A listener with a full backlog answers SYNs with cookies and remembers nothing of them (`tcp_syncookies`, tcp(7)). The
+//! ACK that brings a cookie back belongs to no socket. So the addresses of each SYN are noted for a while, and ACKs
+//! between these addresses go to the same listener. When that set is full, new connections pass as they are.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -26,6 +30,10 @@ const ICMPV6: u8 = 58;
 
 /// Most connections of a family that are noted as passing.
 const PASSING_MAX: u32 = 1024;
+/// Most connections of a family that are noted as opening: 26 MB of the kernel's memory at 100 bytes each.
+const OPENING_MAX: u32 = 1 << 18;
+/// Time for which they are noted after their last SYN, s: the client's ACK and its first repetitions take that long.
+const OPENING_S: u32 = 20;
 
 /// Ports of the listeners for the two origins of connections.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +113,9 @@ impl<'a> Rules<'a> {
 /// Names of the sets with the connections that pass as they are, of IPv4 and of IPv6.
 const PASSING: [&str; 2] = ["passing4", "passing6"];
 
+/// Names of the sets with the connections whose SYN went to a listener.
+const OPENING: [&str; 2] = ["opening4", "opening6"];
+
 /// Reads the elements of a set as nft prints it: `10.0.0.1 . 80 . 10.0.0.2 . 4000 timeout 1m expires 58s, ...`.
 fn elements(text: &str) -> Vec<(SocketAddr, SocketAddr)> {
     let list = text.split_once("elements = {").and_then(|(_, rest)| rest.split_once('}'));
@@ -143,9 +154,10 @@ fn load(file: &Path) -> Result<()> {
 ///
 /// Other connections are noted by packets from the satellite: each connection has some, and no route is looked up for them.
 fn text(name: &str, satellite: &str, to: &[Prefix], targets: [Option<Target>; 2]) -> String {
-    let mut rules = String::new();
+    let (mut rules, mut cookies) = (String::new(), String::new());
+    let ends_of = |family: &str| format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
     // Writing to a string fails in no way.
-    for (family, target) in ["ip", "ip6"].into_iter().zip(targets) {
+    for ((family, set), target) in ["ip", "ip6"].into_iter().zip(OPENING).zip(targets) {
         let Some(target) = target else { continue };
         let is_ipv4 = family == "ip";
         let listed: Vec<_> =
@@ -155,41 +167,56 @@ fn text(name: &str, satellite: &str, to: &[Prefix], targets: [Option<Target>; 2]
             _ if listed.is_empty() => continue,
             _ => format!("{family} daddr {{ {} }}", listed.join(", ")),
         };
-        let listener = if is_ipv4 { "127.0.0.1" } else { "[::1]" };
-        let onward = |pick: fn(Ports) -> u16| match target {
-            Target::Wait => "drop".into(),
-            Target::Listeners(ports) => {
-                format!("tproxy {family} to {listener}:{} meta mark set {MARK} notrack accept", pick(ports))
+        let ends = ends_of(family);
+        let Target::Listeners(ports) = target else {
+            for origin in ["iifname", "fib daddr oifname"] {
+                let _ = writeln!(rules, "\t\t{origin} \"{satellite}\" {to} meta l4proto {TCP} drop");
             }
+            continue;
         };
+        let listener = if is_ipv4 { "127.0.0.1" } else { "[::1]" };
         let origins = [
-            ("iifname", onward(|ports| ports.from_satellite)),
-            ("fib daddr oifname", onward(|ports| ports.from_terrestrial)),
+            ("iifname", "iifname", ports.from_satellite),
+            ("fib daddr oifname", "iifname !=", ports.from_terrestrial),
         ];
-        for (origin, onward) in origins {
-            let _ = writeln!(rules, "\t\t{origin} \"{satellite}\" {to} meta l4proto {TCP} {onward}");
+        for (origin, from, port) in origins {
+            let onward = format!("tproxy {family} to {listener}:{port} meta mark set {MARK} notrack accept");
+            // A set that is full ends the rule.
+            let _ = writeln!(
+                rules,
+                "\t\t{origin} \"{satellite}\" {to} meta l4proto {TCP} update @{set} {{ {ends} }} {onward}"
+            );
+            let _ = writeln!(cookies, "\t\t{from} \"{satellite}\" {ends} @{set} {onward}");
         }
     }
     let (mut sets, mut known, mut note) = (String::new(), String::new(), String::new());
-    for (set, (family, kind)) in PASSING.into_iter().zip([("ip", "ipv4_addr"), ("ip6", "ipv6_addr")]) {
-        let ends = format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
+    let kinds = [("ip", "ipv4_addr"), ("ip6", "ipv6_addr")];
+    let mut declare = |set: &str, kind: &str, size: u32, seconds: u32| {
         let _ = writeln!(
             sets,
-            "\tset {set} {{\n\t\ttype {kind} . inet_service . {kind} . inet_service\n\t\tsize {PASSING_MAX}\n\
-             \t\tflags dynamic,timeout\n\t\ttimeout 1m\n\t}}"
+            "\tset {set} {{\n\t\ttype {kind} . inet_service . {kind} . inet_service\n\t\tsize {size}\n\
+             \t\tflags dynamic,timeout\n\t\ttimeout {seconds}s\n\t}}"
         );
-        let _ = writeln!(known, "\t\t{ends} @{set} accept");
-        let _ = writeln!(note, "\t\tadd @{set} {{ {ends} }}");
+    };
+    for ((passing, opening), (family, kind)) in PASSING.into_iter().zip(OPENING).zip(kinds) {
+        let ends = ends_of(family);
+        declare(passing, kind, PASSING_MAX, 60);
+        declare(opening, kind, OPENING_MAX, OPENING_S);
+        let _ = writeln!(known, "\t\t{ends} @{passing} accept");
+        let _ = writeln!(note, "\t\tadd @{passing} {{ {ends} }}");
     }
     format!(
         "table inet {name}
 flush table inet {name}
 table inet {name} {{
-{sets}\tchain in {{
+{sets}\tchain cookies {{
+{cookies}\t}}
+\tchain in {{
 \t\ttype filter hook prerouting priority raw; policy accept;
 \t\tmeta l4proto {{ {ICMP}, {ICMPV6} }} socket transparent 1 meta mark set {MARK} accept
 \t\tmeta l4proto != {TCP} accept
 \t\ttcp flags & (syn | ack) != syn socket transparent 1 meta mark set {MARK} notrack accept
+\t\ttcp flags & (syn | rst | ack) == ack jump cookies
 \t\ttcp flags & (fin | rst | ack) == ack iifname \"{satellite}\" goto passing
 \t\ttcp flags & (fin | syn | rst | ack) != syn accept
 \t\tfib daddr type local accept
@@ -216,7 +243,7 @@ mod tests {
         let of = |to: &[&str], ports: [Option<Ports>; 2]| {
             let to: Vec<Prefix> = to.iter().map(|prefix| prefix.parse().unwrap()).collect();
             let text = text("cl-x", "sat0", &to, ports.map(|ports| ports.map(Target::Listeners)));
-            text.lines().filter(|line| line.contains("tproxy")).map(str::to_owned).collect::<Vec<_>>()
+            text.lines().filter(|line| line.contains("update")).map(str::to_owned).collect::<Vec<_>>()
         };
         let both = [Some(ports), Some(ports)];
         let all = of(&[], both);

@@ -1,10 +1,10 @@
 //! A thread of the gateway: it accepts connections, continues each to where it was going, and moves their bytes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -13,13 +13,15 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen, socket_with,
     sockopt,
 };
+use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::pair::{Broken, Origin, Pair, Pipes, Progress};
+use super::places::{Displaced, Limits, Places};
 use super::report::{Connection, Counters, Phase};
 use super::rules::Ports;
 use crate::error::{self, Context};
-use crate::sys::{schedule, tcp};
+use crate::sys::{privilege, schedule, tcp};
 
 /// Connections that are accepted before it is the others' turn.
 const ACCEPTS: usize = 64;
@@ -48,20 +50,19 @@ pub(super) struct Manner {
     /// Congestion control towards the satellite, and towards the ground.
     pub(super) satellite: String,
     pub(super) terrestrial: String,
-    pub(super) connections: usize,
-    pub(super) waiting: usize,
     /// Pipes of a thread.
     pub(super) pipes: usize,
     pub(super) patience: Duration,
     pub(super) keepalive: Duration,
 }
 
-/// Switch and counts that all threads share.
-#[derive(Debug, Default)]
+/// Switch, places and counts that all threads share.
+#[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stop: AtomicBool,
-    open: AtomicUsize,
-    waiting: AtomicUsize,
+    places: Places,
+    /// Connections that other threads hand over, by thread.
+    boxes: Vec<Inbox>,
     accepted: AtomicU64,
     complete: AtomicU64,
     reset_by_client: AtomicU64,
@@ -69,57 +70,70 @@ pub(super) struct Shared {
     refused: AtomicU64,
     timed_out: AtomicU64,
     over_limit: AtomicU64,
+    displaced: AtomicU64,
     failed: AtomicU64,
     to_server: AtomicU64,
     to_client: AtomicU64,
 }
 
-/// Place of a connection within the limits, which is free again unless it is kept.
+/// Connections of a thread that others have displaced, and a way to wake it.
 #[derive(Debug)]
-struct Place<'a>(&'a Shared);
-
-impl Place<'_> {
-    /// Leaves it to [`Worker::remove`] to free the place.
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Relaxed);
-        self.0.waiting.fetch_sub(1, Relaxed);
-    }
+struct Inbox {
+    wake: OwnedFd,
+    displaced: Mutex<Vec<u64>>,
 }
 
 impl Shared {
-    /// Takes a place among the connections and among those that wait; `None`: there is none. In one step each, or
-    /// threads that ask at the same time would go beyond the limit together.
-    fn reserve(&self, manner: &Manner) -> Option<Place<'_>> {
-        let take = |count: &AtomicUsize, limit: usize| {
-            count.fetch_update(Relaxed, Relaxed, |count| (count < limit).then_some(count + 1)).is_ok()
+    pub(super) fn new(limits: Limits, threads: usize) -> std::io::Result<Self> {
+        let one = || {
+            let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            Ok(Inbox { wake, displaced: Mutex::default() })
         };
-        if !take(&self.open, manner.connections) {
-            return None;
+        Ok(Self {
+            stop: AtomicBool::new(false),
+            places: Places::new(limits, FIRST),
+            boxes: std::iter::repeat_with(one).take(threads).collect::<std::io::Result<_>>()?,
+            accepted: AtomicU64::new(0),
+            complete: AtomicU64::new(0),
+            reset_by_client: AtomicU64::new(0),
+            reset_by_server: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            timed_out: AtomicU64::new(0),
+            over_limit: AtomicU64::new(0),
+            displaced: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            to_server: AtomicU64::new(0),
+            to_client: AtomicU64::new(0),
+        })
+    }
+
+    /// Wakes a thread.
+    fn wake(&self, thread: usize) {
+        // It fails only where a wake-up call is on its way.
+        let _ = self.boxes.get(thread).map(|one| rustix::io::write(&one.wake, &1u64.to_ne_bytes()));
+    }
+
+    /// Tells a thread that a connection of its has lost its place.
+    fn displace(&self, Displaced { worker, number }: Displaced) {
+        if let Some(one) = self.boxes.get(worker) {
+            one.displaced.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+            self.wake(worker);
         }
-        if !take(&self.waiting, manner.waiting) {
-            self.open.fetch_sub(1, Relaxed);
-            return None;
-        }
-        Some(Place(self))
     }
 
     pub(super) fn counters(&self) -> Counters {
+        let (open, waiting) = self.places.taken();
         Counters {
             accepted: self.accepted.load(Relaxed),
-            open: self.open.load(Relaxed) as u64,
-            waiting: self.waiting.load(Relaxed) as u64,
+            open: open as u64,
+            waiting: waiting as u64,
             complete: self.complete.load(Relaxed),
             reset_by_client: self.reset_by_client.load(Relaxed),
             reset_by_server: self.reset_by_server.load(Relaxed),
             refused: self.refused.load(Relaxed),
             timed_out: self.timed_out.load(Relaxed),
             over_limit: self.over_limit.load(Relaxed),
+            displaced: self.displaced.load(Relaxed),
             failed: self.failed.load(Relaxed),
             to_server_bytes: self.to_server.load(Relaxed),
             to_client_bytes: self.to_client.load(Relaxed),
@@ -294,15 +308,15 @@ pub(super) type Question = mpsc::Sender<Vec<Connection>>;
 
 /// A way to ask a thread, or to wake it.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Line<'a> {
     questions: mpsc::Sender<Question>,
-    wake: OwnedFd,
+    shared: &'a Shared,
+    worker: usize,
 }
 
-impl Line {
+impl Line<'_> {
     pub(super) fn wake(&self) {
-        // It fails only where a wake-up call is on its way.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        self.shared.wake(self.worker);
     }
 
     pub(super) fn ask(&self, question: Question) {
@@ -317,48 +331,48 @@ impl Line {
 pub(super) struct Worker<'a> {
     manner: &'a Manner,
     shared: &'a Shared,
+    /// Number of this thread.
+    own: usize,
     epoll: OwnedFd,
     listeners: Listeners,
     pairs: BTreeMap<u64, Pair>,
-    next: u64,
     pipes: Pipes,
     ready: Ready,
     /// Connections that have more to move at once.
     busy: BTreeSet<u64>,
-    /// Connections whose server has not answered yet, with the time at which they are given up.
-    waiting: VecDeque<(u64, u64)>,
+    /// Connections whose server has not answered yet, with the time at which they are given up; numbers grow with time.
+    waiting: BTreeMap<u64, u64>,
     questions: mpsc::Receiver<Question>,
-    wake: OwnedFd,
 }
 
 impl<'a> Worker<'a> {
     pub(super) fn new(
         manner: &'a Manner,
         shared: &'a Shared,
+        own: usize,
         listeners: Listeners,
-    ) -> std::io::Result<(Self, Line)> {
+    ) -> std::io::Result<(Self, Line<'a>)> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (number, listener) in listeners.all.iter().enumerate() {
             let data = epoll::EventData::new_u64(number as u64);
             epoll::add(&epoll, &listener.socket, data, epoll::EventFlags::IN)?;
         }
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        let wake = &shared.boxes.get(own).ok_or(Errno::INVAL)?.wake;
+        epoll::add(&epoll, wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let (asker, questions) = mpsc::channel();
-        let line = Line { questions: asker, wake: wake.try_clone()? };
+        let line = Line { questions: asker, shared, worker: own };
         let worker = Self {
             manner,
             shared,
+            own,
             epoll,
             listeners,
             pairs: BTreeMap::new(),
-            next: FIRST,
             pipes: Pipes::new(manner.pipes),
             ready: Ready::default(),
             busy: BTreeSet::new(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             questions,
-            wake,
         };
         Ok((worker, line))
     }
@@ -367,6 +381,7 @@ impl<'a> Worker<'a> {
     pub(super) fn run(mut self) -> std::io::Result<()> {
         // Whoever opens a connection waits for this thread several times. Where the kernel knows no slices, it waits its turn.
         let _ = schedule::be_prompt();
+        privilege::limit(super::WORKERS, CapabilitySet::empty())?;
         let mut events = Vec::with_capacity(256);
         while !self.shared.stop.load(Relaxed) {
             // Sockets for later are made when there is nothing else to do.
@@ -402,11 +417,20 @@ impl<'a> Worker<'a> {
     }
 
     fn until_next(&self, now: u64) -> u64 {
-        self.waiting.front().map_or(IDLE_NS, |(at, _)| at.saturating_sub(now).clamp(1_000_000, IDLE_NS))
+        self.waiting
+            .first_key_value()
+            .map_or(IDLE_NS, |(_, at)| at.saturating_sub(now).clamp(1_000_000, IDLE_NS))
     }
 
     fn answer(&mut self) {
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        if let Some(own) = self.shared.boxes.get(self.own) {
+            let _ = rustix::io::read(&own.wake, &mut [0; 8]);
+            let displaced =
+                std::mem::take(&mut *own.displaced.lock().unwrap_or_else(PoisonError::into_inner));
+            for number in displaced {
+                self.remove(number, Err(Broken::Displaced));
+            }
+        }
         while let Ok(question) = self.questions.try_recv() {
             let now = now();
             // Who asked may have gone.
@@ -436,10 +460,11 @@ impl<'a> Worker<'a> {
                 continue;
             }
             // What is dropped is reset.
-            let Some(place) = self.shared.reserve(self.manner) else {
+            let Some((place, displaced)) = self.shared.places.reserve(client.ip(), self.own) else {
                 self.shared.over_limit.fetch_add(1, Relaxed);
                 continue;
             };
+            displaced.into_iter().for_each(|one| self.shared.displace(one));
             let far = match self.manner.onward(&mut self.ready, origin, client, server) {
                 Ok(far) => far,
                 Err(_) => {
@@ -447,7 +472,7 @@ impl<'a> Worker<'a> {
                     continue;
                 }
             };
-            let number = self.next;
+            let number = place.number;
             let interest = epoll::EventFlags::IN
                 | epoll::EventFlags::PRI
                 | epoll::EventFlags::OUT
@@ -460,12 +485,11 @@ impl<'a> Worker<'a> {
                 self.shared.failed.fetch_add(1, Relaxed);
                 continue;
             }
-            self.next += 1;
             let now = now();
             self.pairs.insert(number, Pair::new([near, far], (client, server), origin, now));
             place.keep();
             let patience = u64::try_from(self.manner.patience.as_nanos()).unwrap_or(u64::MAX);
-            self.waiting.push_back((now.saturating_add(patience), number));
+            self.waiting.insert(number, now.saturating_add(patience));
         }
     }
 
@@ -495,7 +519,8 @@ impl<'a> Worker<'a> {
         due[1 - side] = flags.contains(epoll::EventFlags::OUT) && pair.is_stuck(1 - side);
         if side == 1 && !pair.is_connected && flags.contains(epoll::EventFlags::OUT) {
             pair.is_connected = true;
-            self.shared.waiting.fetch_sub(1, Relaxed);
+            self.waiting.remove(&number);
+            self.shared.places.connected(number);
             // What the client has sent has waited; what the server sends from now on is told.
             due[0] = true;
         }
@@ -521,31 +546,24 @@ impl<'a> Worker<'a> {
     fn remove(&mut self, number: u64, end: Result<(), Broken>) {
         let Some(pair) = self.pairs.remove(&number) else { return };
         pair.give_back(&mut self.pipes);
-        self.shared.open.fetch_sub(1, Relaxed);
-        if !pair.is_connected {
-            self.shared.waiting.fetch_sub(1, Relaxed);
-        }
+        self.waiting.remove(&number);
+        self.shared.places.release(number);
         let counter = match end {
             Ok(()) => &self.shared.complete,
             Err(Broken::Client) => &self.shared.reset_by_client,
             Err(Broken::Server) => &self.shared.reset_by_server,
             Err(Broken::Refused) => &self.shared.refused,
             Err(Broken::Silent) => &self.shared.timed_out,
+            Err(Broken::Displaced) => &self.shared.displaced,
         };
         counter.fetch_add(1, Relaxed);
     }
 
     /// Gives up servers that have been silent for too long.
     fn give_up(&mut self, now: u64) {
-        while let Some(&(at, number)) = self.waiting.front() {
-            let is_waiting = self.pairs.get(&number).is_some_and(|pair| !pair.is_connected);
-            if is_waiting && at > now {
-                return;
-            }
-            self.waiting.pop_front();
-            if is_waiting {
-                self.remove(number, Err(Broken::Silent));
-            }
+        while let Some((&number, _)) = self.waiting.first_key_value().filter(|(_, at)| **at <= now) {
+            self.remove(number, Err(Broken::Silent));
+            self.waiting.remove(&number);
         }
     }
 }

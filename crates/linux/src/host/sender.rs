@@ -1,7 +1,7 @@
 //! The sender laws that a host can run: their names, their programs, and their settings as the programs read them.
 
 use congestlab_core::law::xcp::LossPolicy;
-use congestlab_core::law::{abc, dctcp, mpcp, prague, xcp};
+use congestlab_core::law::{abc, dctcp, mpcp, prague, xcp, xcp_r};
 use congestlab_core::units::{Rate, Ratio};
 
 /// Name of the persistent host that runs XCP, and of its congestion control.
@@ -49,7 +49,7 @@ pub enum Sender {
     /// XCP.
     Xcp(xcp::SenderConfig),
     /// XCP-r with epochs, and the settings that it has of XCP.
-    XcpR(xcp::SenderConfig),
+    XcpR(xcp_r::Config),
     /// VCP, DPCP or TPCP: of MPCP's settings those that chains of one packet have and, with more, when a window is cut. Chains
     /// are of three packets at most.
     Mpcp(mpcp::SenderConfig),
@@ -108,7 +108,12 @@ impl Sender {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(32);
         match self {
-            Self::Xcp(sender) | Self::XcpR(sender) => {
+            Self::Xcp(_) | Self::XcpR(_) => {
+                let (sender, last) = match self {
+                    Self::XcpR(config) => (&config.xcp, config.own == xcp_r::Own::Reset),
+                    Self::Xcp(sender) => (sender, sender.safety_net),
+                    _ => return bytes,
+                };
                 bytes.extend(sender.desired_rate.0.to_ne_bytes());
                 let words = [
                     u32::from(sender.request == xcp::RequestPolicy::Unlimited),
@@ -117,13 +122,16 @@ impl Sender {
                         xcp::LossPolicy::Maintain => 1,
                         xcp::LossPolicy::Fallback => 2,
                     },
-                    u32::from(sender.rate_source == xcp::RateSource::Measured),
+                    match sender.rate_source {
+                        xcp::RateSource::Window => 0,
+                        xcp::RateSource::Measured => 1,
+                        xcp::RateSource::Used => 2,
+                    },
                     sender.aging.map_or(0, |weight| weight.0),
                     sender.price.0,
                 ];
                 bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-                let switches =
-                    [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, sender.safety_net];
+                let switches = [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, last];
                 bytes.extend(switches.map(u8::from));
             }
             Self::Mpcp(sender) => {
@@ -132,7 +140,11 @@ impl Sender {
                     sender.alpha.0,
                     sender.beta.0,
                     sender.xi.0,
-                    u32::from(sender.loss == mpcp::Loss::Maintain),
+                    match sender.loss {
+                        mpcp::Loss::Tcp => 0,
+                        mpcp::Loss::Maintain => 1,
+                        mpcp::Loss::Ignore => 2,
+                    },
                     sender.exponent_max.0,
                     micros(sender.interval.0),
                     micros(sender.rtt_max.0),
@@ -178,6 +190,7 @@ pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
         pacing: true,
         rate_source: xcp::RateSource::Window,
         feedback: xcp::Feedback::Rate,
+        verify: true,
         price: Ratio::ONE,
         desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
         profile: xcp::Profile::Standard,
@@ -187,7 +200,10 @@ pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
 /// Returns XCP-r's sender law as hosts run it, with this reaction to loss: [`sender_config`]'s, but for the safety net.
 pub fn xcp_r_config(loss: xcp::LossPolicy) -> Sender {
     match sender_config(loss) {
-        Sender::Xcp(xcp) => Sender::XcpR(xcp::SenderConfig { safety_net: false, ..xcp }),
+        Sender::Xcp(xcp) => Sender::XcpR(xcp_r::Config {
+            xcp: xcp::SenderConfig { safety_net: false, ..xcp },
+            ..xcp_r::Config::DEFAULT
+        }),
         other => other,
     }
 }

@@ -13,7 +13,7 @@ use congestlab_net::packet::{Kind, flag};
 use serde::Serialize;
 
 /// Length of an Ethernet header without tags.
-pub(super) const ETHERNET: usize = 14;
+pub(super) const ETHERNET: usize = crate::interface::ETHERNET as usize;
 /// VLAN tags (IEEE 802.1Q, 802.1ad) that a frame may have.
 pub(super) const TAGS: usize = 2;
 /// IPv6 extension headers that are looked behind (RFC 8200 §4.1 recommends fewer kinds than that).

@@ -58,8 +58,8 @@ const LAZY: Picos = PS_PER_S / 1000;
 /// every packet costs its sender more than all the rest (160,000 packets/s and 30,000 on two busy
 /// cores). They are stamped, so only a link whose delay is shorter than a nap is late by it.
 const NAP: [Picos; 2] = [PS_PER_S / 20_000, PS_PER_S / 2_000];
-/// Bytes of frames that a direction holds at most: a second at 8 Gbit/s.
-const MEMORY: usize = 1 << 30;
+/// Bytes of frames that a direction holds at most unless the caller says otherwise: a second at 8 Gbit/s.
+const MEMORY: u64 = 1 << 30;
 
 /// Settings of one direction of a link.
 #[derive(Clone, Debug)]
@@ -126,6 +126,10 @@ struct Wire {
     spare: Vec<Frame>,
     /// Bytes of a frame's memory.
     room: usize,
+    /// Frames that the direction holds at most.
+    most: usize,
+    /// Bytes of the largest IP packet that the interface behind takes.
+    mtu: usize,
     /// Events before that are none: the port begins at time zero, the link later.
     begin: Picos,
     listener: Option<mpsc::Sender<Event>>,
@@ -169,7 +173,7 @@ impl Wire {
     /// Memory for one more frame; `None` if the direction holds too much.
     fn spare(&mut self) -> Option<Frame> {
         let count = self.held.len() + self.flying.len();
-        self.spare.pop().or_else(|| (count * self.room < MEMORY).then(|| Frame::new(self.room)))
+        self.spare.pop().or_else(|| (count < self.most).then(|| Frame::new(self.room)))
     }
 
     /// Takes a frame, which is a packet of the port's from now on.
@@ -238,7 +242,7 @@ struct Track {
 }
 
 impl Track {
-    fn new(direction: Option<&Direction>, way: Way, room: usize, begin: Picos) -> Self {
+    fn new(direction: Option<&Direction>, way: Way, [room, most, mtu]: [usize; 3], begin: Picos) -> Self {
         let plain = || Direction::new(PortConfig::new(UNLIMITED, 0, Limit::None), 0, "");
         let Direction { port: config, streams } = direction.cloned().unwrap_or_else(plain);
         // A port that begins to measure at 0 does so before the first event.
@@ -252,6 +256,8 @@ impl Track {
             flying: VecDeque::new(),
             spare: Vec::new(),
             room,
+            most,
+            mtu,
             begin,
             listener: None,
             lateness: Duration(0),
@@ -290,16 +296,23 @@ impl Track {
 
     /// A frame has come.
     fn arrive(&mut self, staged: usize, at: Picos) {
-        if self.staged[staged].is_oversized() {
+        if self.staged[staged].is_merged() {
             self.wire.tally.oversized_frames += 1;
             return;
         }
+        let look = look(self.staged[staged].bytes());
+        let is_long = |look: Look| usize::from(look.size) > self.wire.mtu;
+        if self.staged[staged].is_cut() || look.is_some_and(is_long) {
+            self.wire.tally.long_drops += 1;
+            return;
+        }
         let Some(spare) = self.wire.spare() else {
-            self.wire.tally.kernel_drops += 1;
+            // A queue that may be longer than the memory is full when the memory is.
+            self.wire.tally.memory_drops += 1;
             return;
         };
         let frame = mem::replace(&mut self.staged[staged], spare);
-        match look(frame.bytes()) {
+        match look {
             Some(look) => {
                 if let Some(why) = look.refusal.filter(|_| self.wire.has_law) {
                     self.wire.tally.refused.count(why);
@@ -384,6 +397,10 @@ pub struct Link {
     sockets: [Socket; 2],
     directions: [Option<Direction>; 2],
     room: usize,
+    /// Bytes of frames that a direction holds at most.
+    memory: u64,
+    /// Bytes of the largest IP packet of each interface.
+    mtus: [usize; 2],
     listener: Option<mpsc::Sender<Event>>,
     /// Puts the interfaces' settings back.
     _offloads: [Offloads; 2],
@@ -416,9 +433,19 @@ impl Link {
             sockets: [socket_a, socket_b],
             directions: [forward, back],
             room: ETHERNET + 4 * TAGS + mtu_a.max(mtu_b),
+            memory: MEMORY,
+            mtus: [mtu_a, mtu_b],
             listener: None,
             _offloads: [offloads_a, offloads_b],
         })
+    }
+
+    /// Sets the bytes of frames that each direction holds at most, 1 GiB by default. Packets that come beyond are dropped, with
+    /// the reason `memory`.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
     }
 
     /// Returns a channel of the events from now on, with samples if the ports' configuration has a period for them.
@@ -428,23 +455,29 @@ impl Link {
         receiver
     }
 
-    /// Moves frames until `stop` is raised, which it notices within 20 ms, and returns its counts.
+    /// Moves frames until `stop` is raised, which it notices within 20 ms, and returns its counts. The calling thread gives up
+    /// all capabilities, and the user root, for good: frames are strangers'. Settings of the interfaces are put back when the
+    /// link is dropped, which a thread with the privilege must do.
     ///
     /// # Errors
     /// If the kernel takes the interfaces away.
-    pub fn run(self, stop: &AtomicBool) -> Result<Report> {
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<Report> {
         // Where that is not allowed, the lateness will tell.
         let _ = be_prior();
-        let Self { clock, sockets, directions, room, listener, _offloads } = self;
+        crate::give_up_rights()?;
+        let listener = self.listener.take();
+        let Self { clock, sockets, directions, room, memory, mtus, .. } = &*self;
+        let room = *room;
+        let most = usize::try_from(memory / room as u64).unwrap_or(usize::MAX).max(BATCH);
         let begin = clock.now();
-        let [forward, back] = &directions;
-        let mut tracks = [(forward, Way::Forward), (back, Way::Back)]
-            .map(|(direction, way)| Track::new(direction.as_ref(), way, room, begin));
+        let [forward, back] = directions;
+        let mut tracks = [(forward, Way::Forward, mtus[1]), (back, Way::Back, mtus[0])]
+            .map(|(direction, way, mtu)| Track::new(direction.as_ref(), way, [room, most, mtu], begin));
         for track in &mut tracks {
             track.serve(begin);
             track.wire.listener.clone_from(&listener);
         }
-        let [a, b] = &sockets;
+        let [a, b] = sockets;
         let ways = [(a, b), (b, a)];
         let nap = (tracks[0].config.delay.min(tracks[1].config.delay) / 2).clamp(NAP[0], NAP[1]);
         while !stop.load(Ordering::Relaxed) {
@@ -454,8 +487,8 @@ impl Link {
             let mut events = [PollFlags::IN; 2];
             for (way, (from, to)) in ways.into_iter().enumerate() {
                 let track = &mut tracks[way];
-                fetched[way] = track.fetch(from, &clock, now)?;
-                if track.flush(to, &clock)? {
+                fetched[way] = track.fetch(from, clock, now)?;
+                if track.flush(to, clock)? {
                     events[1 - way] |= PollFlags::OUT;
                 } else {
                     wake = wake.min(track.next());

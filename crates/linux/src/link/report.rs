@@ -14,6 +14,9 @@ use super::frame::Refused;
 /// Lateness that 99 of 100 packets must not exceed, or [`LATE_SHARE`] of the delay if that is more. That of an
 /// idle machine of two cores is 0.04 ms, of a loaded one 3 ms.
 pub const LATE_MAX: Duration = Duration(1_000_000);
+/// Reasons of drops that only a link on real packets has: its memory is full, a packet is too long for the interface behind.
+const MEMORY: &str = "memory";
+const LONG: &str = "too-long";
 /// As many packets may be late in any case: of a few packets one is more than one in a hundred.
 const LATE_FEW: u64 = 2;
 /// Share of the delay by which packets may be late, percent. The effect on a sender of a round-trip time
@@ -152,6 +155,10 @@ pub(super) struct Tally {
     pub(super) late: u64,
     pub(super) other_frames: u64,
     pub(super) kernel_drops: u64,
+    /// Frames that came while the direction held all that its memory takes.
+    pub(super) memory_drops: u64,
+    /// Packets that are longer than the interface behind takes.
+    pub(super) long_drops: u64,
     pub(super) refused_frames: u64,
     pub(super) oversized_frames: u64,
     /// Packets with a header for the law.
@@ -181,15 +188,22 @@ impl Traffic {
         let work = service.map(|service| service.work(from, to)).filter(|&work| work > 0);
         let percentile = |percent| tally.lateness.percentile(percent).map_or(0.0, ms);
         let drops = |reason: &Reason| (reason.name(), stats.drops[*reason as usize]);
+        let own = [(MEMORY, tally.memory_drops), (LONG, tally.long_drops)];
+        let own_drops = tally.memory_drops + tally.long_drops;
         Self {
             capacity_bps: service.map(|service| service.mean_rate(from, to).0),
             throughput_bps: u64::try_from(throughput).unwrap_or(u64::MAX),
             utilization: work.map(|work| bits as f64 / work as f64),
-            arrived_packets: stats.arrived_packets,
+            arrived_packets: stats.arrived_packets + own_drops,
             sent_packets: stats.sent_packets,
             delivered_packets: stats.delivered_packets,
-            drops: stats.counts().dropped_packets(),
-            drops_by_reason: Reason::ALL.iter().map(drops).filter(|&(_, count)| count > 0).collect(),
+            drops: stats.counts().dropped_packets() + own_drops,
+            drops_by_reason: Reason::ALL
+                .iter()
+                .map(drops)
+                .chain(own)
+                .filter(|&(_, count)| count > 0)
+                .collect(),
             errors: stats.errors,
             marks: stats.marks,
             in_flight_end: stats.in_flight_end,
@@ -238,6 +252,11 @@ impl Traffic {
         if late > LATE_FEW && late * 100 > sent {
             doubts.push(format!(
                 "{name}: {late} of {sent} packets were more than {allowed_ms:.1} ms late, up to {max_ms:.1} ms"
+            ));
+        }
+        if let Some(count) = self.drops_by_reason.get(MEMORY) {
+            doubts.push(format!(
+                "{name}: {count} packets were dropped because the queue took all memory that there is for it"
             ));
         }
         let mut lost = |count: u64, what: &str| {

@@ -15,7 +15,7 @@ use congestlab_core::law::{
 };
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 
-use super::program::place_in;
+use super::object::place_in;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 

@@ -16,21 +16,17 @@ use congestlab_core::units::{BitRate, Duration, Rate, Ratio};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 
+use super::maps::{CELLS, CLASSES, PORT, read, write};
 use super::program::Settings;
-use super::{
-    Attached, Backlog, Config, HANDLE, Interface, Law, PORT, Queue, SourceState, build, burst, root,
-};
-use super::{command, os, read, refused};
+use super::shaper::LINK;
+use super::shares::Shares;
+use super::{Attached, Backlog, Config, HANDLE, Interface, Law, Queue, SourceState, build, burst, root};
+use super::{command, os, refused};
 use crate::error::{Context, Error, Result};
 use crate::link::Clock;
 use crate::sys::process;
 use crate::sys::qdisc::{Classes, HtbClass, QdiscReader};
 
-/// Maps of the program: the weights, and cells of flows for each class.
-pub(super) const CLASSES: &str = "classes";
-pub(super) const CELLS: &str = "census";
-/// The class of the whole link.
-const LINK: u32 = HANDLE | 0x1;
 /// Classes and the handles of their queues, of all other traffic and of XCP, in the order of the core's law; `bpf/classes.h` has
 /// the same.
 const PAIR: [u32; 2] = [HANDLE | 0x20, HANDLE | 0x10];
@@ -43,49 +39,6 @@ const PACKET_MAX: u32 = 1500;
 const PARTS: u64 = 20;
 /// Between two looks at whether to stop.
 const TICK: time::Duration = time::Duration::from_millis(50);
-
-/// Weights of the two classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weights {
-    /// The numbers of flows of both classes, as a [`Follower`] counts them.
-    Flows,
-    /// XCP's part of the link, which stays.
-    Fixed(Ratio),
-}
-
-impl Weights {
-    /// The forms of [`Weights::parse`].
-    pub const FORMS: &str = "allowed: flows, or XCP's part of the link from 0.05 to 0.95";
-
-    /// Reads weights: `flows`, or XCP's part of the link.
-    ///
-    /// # Errors
-    /// If it is neither, or a part that leaves one of the classes less than the least weight.
-    pub fn parse(text: &str) -> Result<Self> {
-        if text == "flows" {
-            return Ok(Self::Flows);
-        }
-        let (Ratio(min), Ratio(max)) = (Dynamic::FLOWS.min, Dynamic::FLOWS.max);
-        let part = text.parse::<f64>().ok().map(|part| (part * f64::from(Ratio::ONE.0)).round());
-        match part.filter(|part| (f64::from(min)..=f64::from(max)).contains(part)) {
-            Some(part) => Ok(Self::Fixed(Ratio::ppm(part as u32))),
-            None => Err(Error::input(format!("`{text}` is no weight of XCP's class"), Self::FORMS)),
-        }
-    }
-
-    /// XCP's part in the beginning.
-    pub(super) fn first(self) -> Ratio {
-        match self {
-            Self::Flows => Ratio::ppm(Ratio::ONE.0 / 2),
-            Self::Fixed(part) => part,
-        }
-    }
-
-    /// As the program's configuration has them.
-    pub(super) fn words(self) -> [u32; 2] {
-        [self.first().0, u32::from(self == Self::Flows)]
-    }
-}
 
 /// Refuses two classes where there can be none.
 ///
@@ -187,44 +140,6 @@ pub(super) fn reshape(interface: &Interface, attached: &Attached, rate: BitRate,
         command::run(&line)?;
     }
     Ok(())
-}
-
-/// `struct classes` of `bpf/classes.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shares {
-    /// XCP's part of the link.
-    weight: Ratio,
-    /// Process that follows flows, and their numbers by the last census, all others' and XCP's.
-    pid: u32,
-    flows: [u32; 2],
-}
-
-impl Shares {
-    pub(super) fn first(weights: Weights) -> Self {
-        Self { weight: weights.first(), pid: 0, flows: [0; 2] }
-    }
-
-    fn read(map: &impl MapCore) -> Result<Self> {
-        let bytes = read(map, MapFlags::ANY)?;
-        let word = |at: usize| {
-            bytes.get(4 * at..4 * at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes)
-        };
-        Ok(Self { weight: Ratio::ppm(word(0)), pid: word(1), flows: [word(2), word(3)] })
-    }
-
-    pub(super) fn write(self, map: &impl MapCore) -> Result<()> {
-        let words = [self.weight.0, self.pid, self.flows[0], self.flows[1]];
-        write(map, 0, &words.map(u32::to_ne_bytes).concat())
-    }
-}
-
-fn write(map: &impl MapCore, key: u32, value: &[u8]) -> Result<()> {
-    map.update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(|error| refused("write a map", os(error)))
-}
-
-/// The rate of the whole link, with which its classes were made.
-pub(super) fn rate(interface: &Interface) -> Result<Option<Rate>> {
-    Classes::open(interface.index)?.rate(LINK)
 }
 
 /// State of two classes.
@@ -485,17 +400,6 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn weights_are_flows_or_a_part_and_all_else_is_refused() {
-        assert_eq!(Weights::parse("flows").unwrap(), Weights::Flows);
-        assert_eq!(Weights::parse("0.05").unwrap(), Weights::Fixed(Ratio::ppm(50_000)));
-        assert_eq!(Weights::parse("0.3").unwrap(), Weights::Fixed(Ratio::ppm(300_000)));
-        for text in ["", "0", "1", "0.04", "0.96", "NaN", "inf", "-0.5", "half", "windows", "0.5 0.5"] {
-            let error = Weights::parse(text).unwrap_err();
-            assert!(error.exit_code() == 2 && error.help() == Weights::FORMS, "{text}: {error}");
-        }
-    }
 
     #[test]
     fn classes_share_the_whole_rate_at_any_weight() {

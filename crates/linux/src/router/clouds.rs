@@ -3,12 +3,14 @@
 
 use std::net::Ipv4Addr;
 
+use congestlab_core::units::Ratio;
+use congestlab_net::xcp_i::parts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use super::program::refused;
 use super::{Attached, Interface};
+use crate::error::refused;
 use crate::error::{Error, Result};
 use crate::interface::json;
 use crate::sys::bpf::os;
@@ -17,6 +19,40 @@ use crate::sys::bpf::os;
 pub(super) const MAPS: [&str; 2] = ["peers", "told"];
 /// The address whose entry says until when there is an agent.
 const AGENT: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+/// The address whose entry has the [`Sharing`] of this router. A packet that states it finds an entry that never held.
+const SHARING: Ipv4Addr = Ipv4Addr::BROADCAST;
+
+/// Parts of what clouds have that virtual routers give away, and of own traffic that they give back, where flows come from several
+/// upstream nodes (docs/protocols/xcp-i.md, Settings).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// Part of a positive bandwidth that is there to give away; `None`: by the number of upstream nodes that send.
+    pub release: Option<Ratio>,
+    /// Part of own traffic that is given back; `None`: by that number, too.
+    pub give_back: Option<Ratio>,
+}
+
+impl Sharing {
+    fn told(self) -> Told {
+        let word = |part: Option<Ratio>| part.map_or(0, |part| u64::from(part.0) + 1);
+        Told { bandwidth: word(self.release), queue: word(self.give_back), ..Told::default() }
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let part = |index| word(bytes, index).checked_sub(1).map(|part| Ratio(part.min(1_000_000) as u32));
+        Self { release: part(0), give_back: part(1) }
+    }
+
+    /// Returns the bandwidth that a virtual router is told of a cloud that has so much for what comes through it, B/s: it gives
+    /// away what that is above its own traffic.
+    pub fn apply(self, bandwidth: f64, own: f64, sending: usize) -> f64 {
+        let (release, give_back) = parts(self.release, self.give_back, sending);
+        let of = |ratio: Ratio, rate: f64| f64::from(ratio.0) / 1e6 * rate;
+        let free = bandwidth - own;
+        let free = if free > 0.0 { of(release, free) } else { free };
+        own + free - of(give_back, own)
+    }
+}
 
 /// Packets with XCP-i's header at a port, by what they have crossed since the last router with XCP-i.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -171,6 +207,24 @@ impl Table {
         Ok(None)
     }
 
+    /// Returns the addresses by which other routers know this one: those of the interfaces here that run XCP-i, as packets state them.
+    ///
+    /// # Errors
+    /// If the privilege is missing.
+    pub fn addresses() -> Result<Vec<Ipv4Addr>> {
+        let mut found = vec![];
+        for interface in Interface::all()? {
+            if let Some(attached) = interface.attached()?
+                && attached.map(MAPS[0]).is_ok()
+                && let Ok(address) = address_of(&interface.name)
+                && !found.contains(&address)
+            {
+                found.push(address);
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the maps, by name, for the program of another port.
     pub(super) fn maps(&self) -> [(&'static str, &MapHandle); 2] {
         [(MAPS[0], &self.peers), (MAPS[1], &self.told)]
@@ -239,6 +293,23 @@ impl Table {
         self.tell(AGENT, &Told { valid_until: until, ..Told::default() })
     }
 
+    /// Writes how virtual routers of this router share what clouds have.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn share(&self, sharing: Sharing) -> Result<()> {
+        self.tell(SHARING, &sharing.told())
+    }
+
+    /// Returns how virtual routers of this router share what clouds have.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn sharing(&self) -> Result<Sharing> {
+        let bytes = get(&self.told, &SHARING.octets(), MapFlags::ANY)?;
+        Ok(bytes.map_or_else(Sharing::default, |bytes| Sharing::read(&bytes)))
+    }
+
     /// Removes a router from the table. It comes again with its next packet.
     ///
     /// # Errors
@@ -263,4 +334,25 @@ fn get(map: &MapHandle, key: &[u8], flags: MapFlags) -> Result<Option<Vec<u8>>> 
 /// Another handle of the same map.
 fn again(map: &MapHandle) -> Result<MapHandle> {
     MapHandle::try_from(map).map_err(|error| refused("open a program's maps", os(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lone neighbour is told all; of several each is told its own traffic, an equal part of what is left, and 3 % less.
+    #[test]
+    fn virtual_routers_are_told_a_part_of_what_is_left() {
+        let told = |sharing: Sharing, sending| sharing.apply(2000.0, 1000.0, sending);
+        let auto = Sharing::default();
+        assert!((told(auto, 1) - 2000.0).abs() < 1e-9);
+        assert!((told(auto, 4) - (1000.0 + 250.0 - 30.0)).abs() < 1e-9);
+        let own = Sharing { release: Some(Ratio::ppm(500_000)), give_back: Some(Ratio::ppm(100_000)) };
+        assert!((told(own, 1) - (1000.0 + 500.0 - 100.0)).abs() < 1e-9);
+        // What is missing is missing for all.
+        assert!((auto.apply(600.0, 1000.0, 2) - (600.0 - 30.0)).abs() < 1e-9);
+        for sharing in [auto, own, Sharing { release: None, give_back: Some(Ratio(0)) }] {
+            assert_eq!(Sharing::read(&sharing.told().bytes()), sharing);
+        }
+    }
 }

@@ -4,14 +4,14 @@
 
 use std::fmt;
 
-use congestlab_core::units::{BitRate, Rate};
-use serde_json::Value;
+use congestlab_core::units::BitRate;
 
 use super::program::Settings;
+use super::shaper::Shaper;
+use super::state::State;
 use super::{
-    Attached, Config, Fed, Interface, Law, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, beside, burst,
-    check_beside, check_encoding, check_rate, check_records, detach, json, law_name, require_unread, reshape,
-    tell_rate,
+    Attached, Config, Fed, Interface, Law, PLACE, PROGRAM, Program, SHAPED, attach_as, beside, check_beside,
+    check_encoding, check_rate, check_records, detach, law_name, require_unread, reshape, tell_rate,
 };
 use crate::error::{Error, Result};
 use crate::sys::command;
@@ -32,30 +32,6 @@ pub enum Change {
     Again,
     /// Rate, queue or bucket were changed in place.
     Set(Vec<Part>),
-}
-
-/// Fate of a law's memory, of intervals, means, pools, flows and counts, when its program is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The law goes on with it.
-    Kept,
-    /// The law begins anew, since the one before was another.
-    OtherLaw,
-    /// The law begins anew, since the one before had other constants, by which it had decided.
-    OtherConstants,
-    /// The law begins anew, since the version before remembers other things, or at other places.
-    OtherLayout,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Kept => "the law goes on where it was",
-            Self::OtherLaw => "the law begins anew, for the one before was another",
-            Self::OtherConstants => "the law begins anew, for the one before had other constants",
-            Self::OtherLayout => "the law begins anew, for the version before remembers otherwise",
-        })
-    }
 }
 
 /// A part of a router that can be changed while traffic goes on.
@@ -84,71 +60,6 @@ impl fmt::Display for Part {
             }
         }
     }
-}
-
-/// State of the shaper that [`attach`](super::attach) set up, as tc tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shaper {
-    pub(super) rate: Rate,
-    /// Bytes in the bucket; `None`: packets pass whose size is larger, for it is that of two classes.
-    pub(super) bucket: Option<u64>,
-    pub(super) limit: u64,
-    counts_packets: bool,
-}
-
-impl Shaper {
-    /// `None`: there is none of ours.
-    pub(super) fn of(interface: &Interface) -> Result<Option<Self>> {
-        let list = json(&format!("tc -j qdisc show dev {}", interface.name))?;
-        let list = list.as_array().map_or(&[][..], Vec::as_slice);
-        let number = |qdisc: &Value, key: &str| qdisc["options"][key].as_u64();
-        let root = list.iter().find(|qdisc| qdisc["handle"] == "cc1:" && qdisc["root"] == true);
-        let has_classes = root.is_some_and(|root| root["kind"] == "htb");
-        // Of the bucket itself, tc prints a latency instead where the limit is more than the bucket holds.
-        let queue = list.iter().find(|qdisc| qdisc["parent"] == if has_classes { "cc1:10" } else { "cc1:1" });
-        let (Some(root), Some(queue)) = (root, queue) else { return Ok(None) };
-        let rate = if has_classes { beside::rate(interface)? } else { number(root, "rate").map(Rate) };
-        let bucket = if has_classes { None } else { number(root, "burst") };
-        let (Some(rate), Some(limit)) = (rate, number(queue, "limit")) else { return Ok(None) };
-        let counts_packets = queue["kind"] == "pfifo";
-        Ok((has_classes || bucket.is_some()).then_some(Self { rate, bucket, limit, counts_packets }))
-    }
-
-    /// Returns true if it has the classes that this law wants, or none, and a queue that counts alike.
-    fn is_that_of(&self, law: &Law, queue: Queue) -> bool {
-        self.bucket.is_none() == matches!(law, Law::Beside(..))
-            && matches!(queue, Queue::Packets(_)) == self.counts_packets
-    }
-
-    /// The kind of its queues.
-    pub(super) fn kind(&self) -> &'static str {
-        if self.counts_packets { "pfifo" } else { "bfifo" }
-    }
-
-    /// True if the bucket is not the one for this interface. tc tells the kernel microseconds at the rate, and cuts twice.
-    fn has_other_bucket(&self, rate: BitRate, interface: &Interface) -> bool {
-        let wanted = burst(rate, interface.mtu + interface.link_header);
-        let allowed = wanted / 64 + 2 * (1 + rate.bytes().0 / 1_000_000);
-        self.bucket.is_some_and(|bucket| bucket.abs_diff(wanted) > allowed)
-    }
-}
-
-/// Warns of packets that the bucket can not hold: its size was that for the MTU when it was made.
-pub(super) fn warning(interface: &Interface, shaper: Shaper) -> Option<String> {
-    let Interface { name, mtu, link_header, .. } = interface;
-    let (rate, bucket) = (shaper.rate.bits(), shaper.bucket?);
-    let is_smaller = bucket < burst(rate, mtu + link_header) && shaper.has_other_bucket(rate, interface);
-    if !is_smaller {
-        return None;
-    }
-    let effect = if u64::from(*mtu) > bucket {
-        "longer packets are dropped"
-    } else {
-        "two packets do not fit, so that the rate may not be reached"
-    };
-    Some(format!(
-        "MTU is now {mtu}, the shaper's bucket holds {bucket} B: {effect}; congestlab router set {name} --rate \"{rate}\""
-    ))
 }
 
 /// Makes the interface have this law, by the smallest change that does: nothing, rate and queue in place, the program alone, or
@@ -316,6 +227,7 @@ mod tests {
     use congestlab_core::units::Ratio;
 
     use super::super::{CONFIG, Encoding, Law, attach, law, pxcp, status};
+    use super::super::{Queue, json};
     use super::*;
     use crate::sys::netns::Namespace;
 

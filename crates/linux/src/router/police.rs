@@ -8,8 +8,8 @@ use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 
 use super::Attached;
-use super::program::refused;
 use crate::error::Result;
+use crate::error::refused;
 use crate::sys::bpf::os;
 
 /// The program's table.

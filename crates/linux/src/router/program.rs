@@ -9,14 +9,16 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramInpu
 use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
-use super::beside::{CELLS, CLASSES, Shares};
 use super::clouds::{Crossings, Table};
-use super::ensure::State;
 use super::layout::{Layout, MEANING};
+use super::maps::{CELLS, CLASSES, CONFIG, FLOWS, KEY, PARTS, PORT, PROGRAM, incomplete, read};
+use super::object::law_name_in;
 use super::police::{self, Policed};
 use super::pxcp::Counted;
+use super::shares::Shares;
+use super::state::State;
 use super::{Config, Encoding, Law};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, PRIVILEGE, Result, refused};
 use crate::sys::bpf::os;
 
 /// The object file that `bpf/build.sh` makes of `bpf/router.bpf.c` and the link law.
@@ -39,23 +41,11 @@ pub(super) const POLICE: &[u8] = include_bytes!("../../bpf/objects/router-police
 /// The object file of `bpf/router-percpu.bpf.c`.
 pub(super) const PER_CPU: &[u8] = include_bytes!("../../bpf/objects/router-percpu.bpf.o");
 
-/// Name of the program at the interface.
-pub(super) const PROGRAM: &str = "cl_router";
 const INIT: &str = "cl_router_init";
-/// Maps of one entry.
-pub(super) const CONFIG: &str = "config";
-pub(super) const PORT: &str = "port";
-/// Map of what each processor has by itself, of programs that have such.
-pub(super) const PARTS: &str = "parts";
-const FLOWS: &str = "flows";
 /// Maps of a law's memory.
 const STATE: [&str; 6] = [PORT, PARTS, FLOWS, police::MAP, CLASSES, CELLS];
 /// Where the counts of `struct port` begin, in bytes, and how many there are.
 const COUNTS: (usize, usize) = (64, 11);
-const KEY: [u8; 4] = [0; 4];
-
-pub(super) const PRIVILEGE: &str =
-    "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN";
 
 /// Packets with a congestion header that routers must not change, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -620,23 +610,6 @@ impl Program {
 /// `TC_ACT_UNSPEC`: whatever comes next.
 const PASS: i32 = -1;
 
-pub(super) fn incomplete(part: &str) -> Error {
-    Error::Command { command: PROGRAM.into(), message: format!("it has no {part}: it is of another version") }
-}
-
-/// Names the privilege that is missing, or passes the kernel's error on.
-pub(crate) fn refused(what: &str, error: std::io::Error) -> Error {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Error::missing(format!("may not {what}"), PRIVILEGE),
-        _ => Error::Io { what: format!("can not {what}"), source: error },
-    }
-}
-
-pub(super) fn read(map: &impl MapCore, flags: MapFlags) -> Result<Vec<u8>> {
-    let value = map.lookup(&KEY, flags).map_err(|error| refused("read a map", os(error)))?;
-    value.ok_or_else(|| Error::Command { command: PROGRAM.into(), message: "an empty map".into() })
-}
-
 /// Reads `struct port`, with what processors have counted by themselves.
 pub(super) fn read_port(port: &impl MapCore, parts: Option<&impl MapCore>) -> Result<Vec<u8>> {
     let mut bytes = read(port, MapFlags::LOCK)?;
@@ -664,21 +637,4 @@ fn phases(most: Duration) -> Result<[u64; 2]> {
 /// Returns the name of the law in [`OBJECT`]: Rust's of `crates/core`, or the C twin.
 pub fn law_name() -> &'static str {
     law_name_in(OBJECT)
-}
-
-/// Returns the name of the law in an object; empty if the object does not state it.
-pub fn law_name_in(object: &[u8]) -> &str {
-    text_in(object, "congestlab law: ")
-}
-
-/// Returns where the law's header is, if the object states it; empty if it does not.
-pub(super) fn place_in(object: &[u8]) -> &str {
-    text_in(object, "congestlab header: ")
-}
-
-/// The text behind a mark.
-fn text_in<'a>(object: &'a [u8], mark: &str) -> &'a str {
-    let at = object.windows(mark.len()).position(|bytes| bytes == mark.as_bytes());
-    let text = at.map_or(&[][..], |at| &object[at + mark.len()..]);
-    std::str::from_utf8(text.split(|byte| *byte == 0).next().unwrap_or_default()).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -28,6 +28,7 @@ use crate::link::Clock;
 use crate::sys::bql::{BqlReader, InFlight};
 use crate::sys::process;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
+use crate::sys::user::{NOBODY, User};
 
 /// Between two looks at a source.
 const TICK: Duration = Duration::from_nanos(capacity::TICK.0);
@@ -39,6 +40,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub const PATIENCE: Duration = Duration::from_nanos(capacity::PATIENCE.0);
 /// More than any rate is long, in bytes.
 const LINE_MAX: usize = 200;
+/// Bytes of what a command prints that are read at once.
+const READ_MAX: usize = 4096;
+/// Bytes of what a command says on stderr that are kept.
+const COMPLAINT_MAX: usize = 1000;
 /// The largest trace, bytes: an hour at 100 Mbit/s has half as much.
 const TRACE_MAX: u64 = 256 << 20;
 
@@ -48,7 +53,12 @@ pub enum Source {
     /// The rate that a recorded trace offers, from its beginning on, again and again.
     Trace(Trace),
     /// The rate that a command of the shell prints, one in each line, such as `20 Mbit/s`. One that ends is started again.
-    Command(String),
+    Command {
+        /// The command.
+        line: String,
+        /// Name of the user that it runs as.
+        user: String,
+    },
     /// The rate at which bytes leave the interface's queue while packets wait in it, by its counters.
     Drain,
     /// The rate that the interface's shaper, a TBF or HTB of somebody else, states.
@@ -61,17 +71,31 @@ impl Source {
     /// The forms of [`Source::parse`].
     pub const FORMS: &str = "allowed: trace:FILE, command:'CMD', drain, qdisc, bql";
 
-    /// Reads a source: `trace:FILE`, `command:CMD`, `drain`, `qdisc` or `bql`. Files are looked for from `folder`.
+    /// Reads a source: `trace:FILE`, `command:CMD`, `drain`, `qdisc` or `bql`. Files are looked for from `folder`. A command runs as
+    /// `user`, or else as [`NOBODY`].
     ///
     /// # Errors
-    /// If it is none of these, or the file is no trace.
-    pub fn parse(text: &str, folder: &Path) -> Result<Self> {
+    /// If it is none of these, the file is no trace, or what is no command has a user.
+    pub fn parse(text: &str, folder: &Path, user: Option<&str>) -> Result<Self> {
+        let source = Self::read(text, folder, user.unwrap_or(NOBODY))?;
+        match (&source, user) {
+            (Self::Command { .. }, _) | (_, None) => Ok(source),
+            (_, Some(user)) => Err(Error::input(
+                format!("{} runs no command, which {user} could be the user of", source.kind()),
+                "leave the user out, or command:'CMD'",
+            )),
+        }
+    }
+
+    fn read(text: &str, folder: &Path, user: &str) -> Result<Self> {
         let wrong = |what: String| Error::input(what, Self::FORMS);
         match text.split_once(':').map_or((text, ""), |(kind, rest)| (kind, rest.trim())) {
             ("drain", "") => Ok(Self::Drain),
             ("qdisc", "") => Ok(Self::Qdisc),
             ("bql", "") => Ok(Self::Bql),
-            ("command", command) if !command.is_empty() => Ok(Self::Command(command.into())),
+            ("command", command) if !command.is_empty() => {
+                Ok(Self::Command { line: command.into(), user: user.into() })
+            }
             ("trace", file) if !file.is_empty() => {
                 let path = folder.join(file);
                 let failed = |why: String| wrong(format!("can not read the trace {}: {why}", path.display()));
@@ -95,7 +119,7 @@ impl Source {
     /// # Errors
     /// If the settings make a shaper, and the source is the interface's own queue.
     pub fn check(&self, config: &Config) -> Result<()> {
-        if config.shape.is_none() || matches!(self, Self::Trace(_) | Self::Command(_)) {
+        if config.shape.is_none() || matches!(self, Self::Trace(_) | Self::Command { .. }) {
             return Ok(());
         }
         Err(Error::input(
@@ -104,21 +128,26 @@ impl Source {
         ))
     }
 
-    /// Refuses a source that an interface has not.
+    /// Refuses a source that an interface or this machine has not.
     ///
     /// # Errors
-    /// If there is no such interface, or its driver counts nothing in flight.
+    /// If there is no such interface, its driver counts nothing in flight, or there is no user for the command.
     pub fn require(&self, interface: &str) -> Result<()> {
-        let Self::Bql = self else { return Ok(()) };
-        let found = Interface::find(interface)?;
-        BqlReader::open(&found.name, found.index).map(drop)
+        match self {
+            Self::Bql => {
+                let found = Interface::find(interface)?;
+                BqlReader::open(&found.name, found.index).map(drop)
+            }
+            Self::Command { user, .. } => User::find(user).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Returns what kind it is.
     pub fn kind(&self) -> SourceKind {
         match self {
             Self::Trace(_) => SourceKind::Trace,
-            Self::Command(_) => SourceKind::Command,
+            Self::Command { .. } => SourceKind::Command,
             Self::Drain => SourceKind::Drain,
             Self::Qdisc => SourceKind::Qdisc,
             Self::Bql => SourceKind::Bql,
@@ -253,7 +282,7 @@ impl Reading {
         let clock = Clock::start();
         Ok(match source {
             Source::Trace(trace) => Self::Trace { trace: trace.clone(), clock, told: None },
-            Source::Command(line) => Self::Command(Shell::new(line)),
+            Source::Command { line, user } => Self::Command(Shell::new(line, User::find(user)?)),
             Source::Drain => {
                 let gauge = Gauge::Qdisc(QdiscReader::open(interface.index)?);
                 Self::Drain(Box::new(Drain::start(interface, gauge)))
@@ -304,10 +333,12 @@ fn time(clock: &Clock) -> Time {
     Time(clock.now() / 1000)
 }
 
-/// A command of the shell, with what it has printed.
+/// A command of the shell, with what it has printed. It runs as a user without rights, is killed when it says no rate for
+/// [`PATIENCE`], and is read no faster than [`READ_MAX`] bytes in a tick, so that one that prints without end waits.
 struct Shell {
     line: String,
-    running: Option<(Child, ChildStdout)>,
+    user: User,
+    running: Option<Running>,
     printed: Vec<u8>,
     clock: Clock,
     /// When it was started last, and when it said a rate.
@@ -315,10 +346,55 @@ struct Shell {
     said: Duration,
 }
 
+struct Running {
+    child: Child,
+    stdout: ChildStdout,
+    stderr: Option<ChildStderr>,
+    /// The beginning of what it has said on stderr.
+    complaint: Vec<u8>,
+}
+
+impl Running {
+    /// Reads what it says on stderr: the beginning is kept.
+    fn hear(&mut self) {
+        let mut buffer = [0; READ_MAX];
+        let count = self.stderr.as_mut().map_or(0, |stderr| stderr.read(&mut buffer).unwrap_or(0));
+        if count == 0 {
+            self.stderr = None;
+        }
+        let room = COMPLAINT_MAX.saturating_sub(self.complaint.len());
+        self.complaint.extend(&buffer[..count.min(room)]);
+    }
+
+    /// How it has ended, with the first line that it has said on stderr.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        let is_waiting = |stderr: &ChildStderr| {
+            poll(&mut [PollFd::new(stderr, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|n| n > 0)
+        };
+        while self.complaint.len() < COMPLAINT_MAX && self.stderr.as_ref().is_some_and(is_waiting) {
+            self.hear();
+        }
+        Ok(status)
+    }
+}
+
 impl Shell {
-    fn new(line: &str) -> Self {
-        let clock = Clock::start();
-        Self { line: line.into(), running: None, printed: vec![], clock, started: None, said: Duration::ZERO }
+    fn new(line: &str, user: User) -> Self {
+        let (line, clock) = (line.to_owned(), Clock::start());
+        Self { line, user, running: None, printed: vec![], clock, started: None, said: Duration::ZERO }
+    }
+
+    fn start(&self) -> io::Result<Running> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &self.line]).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.user.runs(&mut command);
+        process::die_with_parent(&mut command);
+        let mut child = command.spawn()?;
+        let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let stderr = child.stderr.take();
+        Ok(Running { child, stdout, stderr, complaint: vec![] })
     }
 
     fn look(&mut self) -> Look {
@@ -328,38 +404,48 @@ impl Shell {
                 thread::sleep(TICK);
                 return Look::Nothing;
             }
-            self.started = Some(now);
-            self.said = now;
-            let mut command = Command::new("sh");
-            command.args(["-c", &self.line]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-            process::die_with_parent(&mut command);
-            match command.spawn() {
-                Ok(mut child) => self.running = child.stdout.take().map(|stdout| (child, stdout)),
-                Err(error) => return Look::Useless(format!("can not start a shell: {error}")),
+            (self.started, self.said) = (Some(now), now);
+            match self.start() {
+                Ok(running) => self.running = Some(running),
+                Err(error) => {
+                    return Look::Useless(format!("can not start a shell as {}: {error}", self.user.name));
+                }
             }
         }
-        let Some((child, stdout)) = &mut self.running else { return Look::Nothing };
+        let Some(running) = &mut self.running else { return Look::Nothing };
+        if now > self.said + PATIENCE {
+            self.end();
+            return Look::Useless(said_nothing());
+        }
         let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
-        let has_come = poll(&mut [PollFd::new(&*stdout, PollFlags::IN)], Some(&tick)).is_ok_and(|n| n > 0);
-        if !has_come {
-            if now > self.said + PATIENCE {
-                self.end();
-                return Look::Useless(said_nothing());
-            }
+        let mut files = vec![PollFd::new(&running.stdout, PollFlags::IN)];
+        files.extend(running.stderr.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
+        let _ = poll(&mut files, Some(&tick));
+        let has_come: Vec<bool> = files.iter().map(|file| !file.revents().is_empty()).collect();
+        drop(files);
+        if has_come.get(1) == Some(&true) {
+            running.hear();
+        }
+        if has_come.first() != Some(&true) {
             return Look::Nothing;
         }
-        let mut buffer = [0; 4096];
-        let count = stdout.read(&mut buffer).unwrap_or(0);
+        let mut buffer = [0; READ_MAX];
+        let count = running.stdout.read(&mut buffer).unwrap_or(0);
         if count > 0 {
             self.printed.extend(&buffer[..count]);
+            if count == READ_MAX {
+                thread::sleep(TICK);
+            }
             return self.read();
         }
         // It has closed its output, so it ends.
-        let status = child.wait();
+        let status = running.end();
+        let complaint = shown(&running.complaint);
+        let because = if complaint.is_empty() { String::new() } else { format!(", saying \"{complaint}\"") };
         self.end();
         match status {
             Ok(status) if status.success() => Look::Nothing,
-            Ok(status) => Look::Useless(format!("it ended with {status}")),
+            Ok(status) => Look::Useless(format!("it ended with {status}{because}")),
             Err(error) => Look::Useless(format!("it can not be waited for: {error}")),
         }
     }
@@ -385,16 +471,16 @@ impl Shell {
             Ok(rate) => {
                 Look::Useless(format!("it printed {rate}; allowed: {} to {}", RATES.start(), RATES.end()))
             }
-            Err(_) => {
-                let shown: String = last.chars().filter(|c| !c.is_control()).take(40).collect();
-                Look::Useless(format!("it printed \"{shown}\", which is no rate such as \"20 Mbit/s\""))
-            }
+            Err(_) => Look::Useless(format!(
+                "it printed \"{}\", which is no rate such as \"20 Mbit/s\"",
+                shown(last.as_bytes())
+            )),
         }
     }
 
     /// Ends it with all that it has started.
     fn end(&mut self) {
-        if let Some((mut child, _)) = self.running.take() {
+        if let Some(Running { mut child, .. }) = self.running.take() {
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
         }
@@ -406,6 +492,12 @@ impl Drop for Shell {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The beginning of the first line, for people.
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
 /// Counters of a queue.
@@ -653,10 +745,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("cell"), "1\n2\n3\n").unwrap();
         std::fs::write(folder.path().join("wrong"), "3\n2\n").unwrap();
-        let parse = |text: &str| Source::parse(text, folder.path());
+        let parse = |text: &str| Source::parse(text, folder.path(), None);
         assert_eq!(parse("drain").unwrap(), Source::Drain);
         assert_eq!(parse("qdisc").unwrap(), Source::Qdisc);
-        assert_eq!(parse("command: echo 1").unwrap(), Source::Command("echo 1".into()));
+        let command = |user: &str| Source::Command { line: "echo 1".into(), user: user.into() };
+        assert_eq!(parse("command: echo 1").unwrap(), command(NOBODY));
+        let of_root = |text: &str| Source::parse(text, folder.path(), Some("root"));
+        assert_eq!(of_root("command: echo 1").unwrap(), command("root"));
+        assert_eq!(of_root("drain").unwrap_err().exit_code(), 2);
         assert!(matches!(parse("trace:cell").unwrap(), Source::Trace(trace) if trace.stamps() == [1, 2, 3]));
         assert_eq!(parse("bql").unwrap(), Source::Bql);
         for text in
@@ -665,6 +761,67 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.exit_code() == 2 && error.help() == Source::FORMS, "{text}: {error}");
         }
+    }
+
+    fn shell(line: &str, user: &str) -> Shell {
+        Shell::new(line, User::find(user).unwrap())
+    }
+
+    /// Returns the number of looks at a command in four seconds that found nothing, and the first that found something.
+    fn looks(shell: &mut Shell) -> (usize, Option<Look>) {
+        let clock = Clock::start();
+        let mut count = 0;
+        while since(&clock) < PATIENCE + PAUSE {
+            match shell.look() {
+                Look::Nothing => count += 1,
+                look => return (count, Some(look)),
+            }
+        }
+        (count, None)
+    }
+
+    #[test]
+    fn a_command_runs_as_nobody_in_no_group_and_gains_no_right() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("SKIP a_command_runs_as_nobody_in_no_group_and_gains_no_right: needs root");
+        }
+        let print = "sed -n 's/^\\(Uid\\|Groups\\|CapEff\\|CapPrm\\|NoNewPrivs\\):\\s*//p' /proc/self/status | tr '\\n\\t' '| ' >&2; exit 1";
+        let mut command = shell(print, NOBODY);
+        let Some(Look::Useless(said)) = looks(&mut command).1 else { panic!("no end") };
+        let words: Vec<&str> = said.split('"').nth(1).expect(&said).split('|').map(str::trim).collect();
+        let uid = User::find(NOBODY).unwrap().uid.to_string();
+        assert_eq!(words[0].split_whitespace().collect::<Vec<_>>(), [&*uid; 4], "{said}");
+        assert_eq!(words[1..5], ["", "0000000000000000", "0000000000000000", "1"], "{said}");
+        // Another user is named.
+        let Some(Look::Useless(said)) = looks(&mut shell("id -u >&2; exit 1", "root")).1 else {
+            panic!("no end")
+        };
+        assert!(said.ends_with("saying \"0\""), "{said}");
+    }
+
+    #[test]
+    fn a_command_that_prints_without_end_waits_and_is_ended() {
+        let mut read = 0;
+        let clock = Clock::start();
+        // Rubbish, and complaints, as fast as it can.
+        let mut rubbish = shell("while :; do echo; done & yes complaint >&2", NOBODY);
+        while since(&clock) < PATIENCE + Duration::from_millis(500) {
+            read += 1;
+            if let Look::Useless(why) = rubbish.look()
+                && why == said_nothing()
+            {
+                break;
+            }
+            assert!(rubbish.printed.len() <= READ_MAX + LINE_MAX);
+        }
+        assert!(since(&clock) >= PATIENCE && rubbish.running.is_none(), "it was not ended");
+        // Each look takes a tick where there is always something to read, but for looks that found less.
+        assert!(read < 20_000, "{read} looks");
+        // A line without end.
+        let Some(Look::Useless(why)) = looks(&mut shell("yes | tr -d '\\n'", NOBODY)).1 else {
+            panic!("no end")
+        };
+        assert_eq!(why, "it prints no lines");
     }
 
     #[test]

@@ -51,6 +51,17 @@ fn mounted() -> Result<Option<PathBuf>> {
     }))
 }
 
+/// Returns the path by which people find a control group: where this process sees the hierarchy at no place of the tree, that at
+/// which others mount it.
+pub(crate) fn shown(group: &Path) -> PathBuf {
+    let below = root().ok().filter(|root| root.starts_with("/proc/self/fd"));
+    match below.as_ref().and_then(|root| group.strip_prefix(root).ok()) {
+        // A name that is empty would add a slash.
+        Some(below) => Path::new("/sys/fs/cgroup").join(below).components().collect(),
+        None => group.to_owned(),
+    }
+}
+
 /// Returns the control group that this process is in.
 ///
 /// # Errors

@@ -76,10 +76,14 @@ impl Frame {
         self.buffer[self.begin] & VNET_NEEDS_CHECKSUM != 0
     }
 
-    /// Returns true if the frame is not one packet as on a wire: several packets in one (segmentation offload),
-    /// or cut because it was larger than the room.
-    pub fn is_oversized(&self) -> bool {
-        self.is_cut || self.buffer[self.begin + 1] != 0
+    /// Returns true if the frame holds several packets (segmentation offload).
+    pub fn is_merged(&self) -> bool {
+        self.buffer[self.begin + 1] != 0
+    }
+
+    /// Returns true if the frame was larger than the room, and cut.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Takes note of a frame that a call received into the buffer.

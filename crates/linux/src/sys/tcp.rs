@@ -58,6 +58,14 @@ pub fn set_unsent_max(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as c_int)
 }
 
+/// Bounds the window that a socket advertises (`TCP_WINDOW_CLAMP`).
+///
+/// # Errors
+/// If the socket is not a TCP socket.
+pub fn clamp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes.min(1 << 30) as c_int)
+}
+
 pub(super) fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     let size = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: the kernel reads one integer, which lives until the call returns.

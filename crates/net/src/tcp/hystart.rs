@@ -4,7 +4,7 @@
 
 use congestlab_core::units::{Time, mul_div};
 
-use super::linux::{Heard, Step};
+use super::slow_start::{Heard, Step};
 
 /// Windows below it are not looked at, segments.
 const LOW_WINDOW: u64 = 16;

@@ -4,7 +4,7 @@
 
 use congestlab_core::units::Duration;
 
-use super::linux::Step;
+use super::slow_start::Step;
 
 /// MIN_RTT_THRESH, §4.3.
 const MIN_RTT_THRESH: u64 = 4_000_000;

@@ -1,12 +1,13 @@
 //! Memory of a sender with the ways of Linux's TCP (`profile = "linux"`), beside that of every sender.
 
-use congestlab_core::units::{Duration, Time};
+use congestlab_core::units::Time;
 
 use super::SlowStart;
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
 use super::prr::Prr;
 use super::rack::Rack;
+use super::slow_start::{Heard, Step};
 use super::tail::Tail;
 
 /// State of such a sender.
@@ -43,31 +44,6 @@ impl Linux {
 pub(super) enum Start {
     HyStart(HyStart),
     HyStartPlus(HyStartPlus),
-}
-
-/// An acknowledgment in slow start, and the sender that takes it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
-    pub(super) now: Time,
-    /// SND.UNA and SND.NXT, segments.
-    pub(super) una: u64,
-    pub(super) next: u64,
-    /// Bytes newly acknowledged.
-    pub(super) acked: u64,
-    pub(super) rtt: Duration,
-    pub(super) srtt: Duration,
-    /// Bytes.
-    pub(super) window: u64,
-    pub(super) mss: u64,
-}
-
-/// An acknowledgment's part in slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    /// Bytes by which the window grows.
-    pub(super) growth: u64,
-    /// Slow start is over: ssthresh = cwnd.
-    pub(super) is_over: bool,
 }
 
 impl Start {

@@ -9,7 +9,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 
 use congestlab_core::units::{Duration, Time};
 
-use super::scoreboard::DUP_THRESH;
+use super::config::DUP_THRESH;
 
 /// Recoveries without needless retransmissions after which the reordering window is small again (§6.2, step 4).
 const PERSIST: u8 = 16;

@@ -1,11 +1,12 @@
 //! The receiving side: order, acknowledgments, feedback.
 
 use alloc::boxed::Box;
-use congestlab_core::law::{Echo, Heard, Numbers, Receiving, Segment};
+use congestlab_core::law::{Echo, Heard, Lie, Numbers, Packet as _, Receiving, Segment};
 use congestlab_core::units::{Bytes, Duration, Time};
 
+use super::config::Advertise;
 use super::ranges::Ranges;
-use super::window::{Advertise, Window};
+use super::window::Window;
 use super::{Config, Connection, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag, stamp};
 
@@ -73,6 +74,8 @@ struct Rest {
     window: Option<Window>,
     duplicates: u32,
     outside: Outside,
+    /// The receiver lies about what links say.
+    lie: Option<Lie>,
 }
 
 /// Counts of a receiver outside [`Measure`](super::Measure).
@@ -113,20 +116,22 @@ impl Receiver {
     pub fn new(config: &Config, flow: u32, isn: u32) -> Self {
         let echo = Echo::new(&config.law, in_bytes(config, 1));
         let has_window = config.advertise != Advertise::Always;
-        let rest = || Box::new(Rest { window: Some(Window::default()), ..Rest::default() });
+        let is_special = has_window || config.lie.is_some();
+        let window = has_window.then(Window::default);
+        let rest = || Box::new(Rest { window, lie: config.lie, ..Rest::default() });
         Self {
             has_echo: echo.takes_part(),
             echo,
             next: 0,
             recent: Time::ZERO,
             deadline: Time::NEVER,
-            rest: has_window.then(rest),
+            rest: is_special.then(rest),
             flow,
             base: isn.wrapping_add(1),
             has_mark: false,
             has_gap: false,
-            is_special: has_window,
-            is_prompt: !(has_window
+            is_special,
+            is_prompt: !(is_special
                 || config.delayed_ack
                 || config.ecn
                 || config.ns2
@@ -230,9 +235,10 @@ impl Receiver {
                 self.recent = packet.sent_at(now);
                 if packet.flags & flag::HEADER != 0 {
                     let special = asked(self.is_special, &self.rest);
+                    let forged = special.and_then(|rest| rest.lie).map(|lie| forged(config, lie, packet));
                     self.echo.on_data(
                         &config.law,
-                        packet,
+                        forged.as_ref().unwrap_or(packet),
                         Around { config, now, next: 0, came: None, special },
                     );
                 }
@@ -255,6 +261,9 @@ impl Receiver {
         answer: &mut Packet,
     ) -> bool {
         self.received_packets += 1;
+        let special = if PLAIN { None } else { asked(self.is_special, &self.rest) };
+        let forged = special.and_then(|rest| rest.lie).map(|lie| forged(config, lie, packet));
+        let packet = forged.as_ref().unwrap_or(packet);
         let index = if PLAIN { Some(self.next) } else { absolute(packet.seq, self.base, self.next) };
         let heard = if self.has_echo { self.hear::<PLAIN>(config, now, packet, index) } else { Heard::Taken };
         if heard == Heard::Unreadable {
@@ -425,6 +434,17 @@ impl Receiver {
             }
         }
     }
+}
+
+/// Returns a packet as a receiver that lies takes it: with what its law makes of it, and without RFC 3168's mark.
+#[cold]
+fn forged(config: &Config, lie: Lie, packet: &Packet) -> Packet {
+    let mut packet = *packet;
+    Echo::forge(&config.law, lie, &mut packet);
+    if config.ecn {
+        packet.set_ecn(packet.ecn() & !1); // CE becomes ECT(0)
+    }
+    packet
 }
 
 /// State that is asked for every packet of a receiver with headers or a window of its own; of no other.

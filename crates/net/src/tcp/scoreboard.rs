@@ -14,14 +14,12 @@ use alloc::collections::{BTreeSet, VecDeque};
 use congestlab_core::units::{Duration, Time};
 
 use super::Recovery;
+use super::config::DUP_THRESH;
 use super::delivery::Delivery;
 use super::linux::Linux;
 use super::ranges::Ranges;
 use crate::packet::SACK_BLOCKS;
 use crate::random::Stream;
-
-/// Duplicates that mean loss (RFC 6675 §2).
-pub(super) const DUP_THRESH: u64 = 3;
 
 /// SACK information, and how far retransmission has come.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! (SACK), Mathis and Mahdavi 1996 (FACK), RFC 3042 (limited transmit), RFC 3168 (ECN), RFC 7323
 //! (timestamps), RFC 9293 §3.8.6.1 (zero-window probes), and those of `linux`; ns-2.35 `tcp-reno.cc` for the profile of that name.
 
+mod bit;
 mod linux;
 mod rest;
 mod stats;
@@ -13,10 +14,11 @@ use alloc::boxed::Box;
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
+use super::config::DUP_THRESH;
 use super::delivery::Delivery;
 use super::linux::Linux;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
-use super::scoreboard::{DUP_THRESH, Scoreboard};
+use super::scoreboard::Scoreboard;
 use super::{App, Config, Connection, Recovery, Wait, absolute, in_bytes, sent_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
@@ -46,46 +48,6 @@ pub enum Mode {
     Recovery,
     /// After a timeout: until the recovery point is acknowledged.
     Loss,
-}
-
-/// Bits of [`Sender::flags`].
-mod bit {
-    /// A SYN has to go.
-    pub(super) const SYN: u32 = 1;
-    /// A window probe has to go.
-    pub(super) const PROBE: u32 = 1 << 1;
-    /// The first unacknowledged segment has to be repeated, whatever the window says.
-    pub(super) const REPEAT: u32 = 1 << 2;
-    /// The next new data packet carries CWR.
-    pub(super) const CWR: u32 = 1 << 3;
-    /// Window or pacing, not data or receiver, stopped the last transmission.
-    pub(super) const WINDOW_LIMITED: u32 = 1 << 4;
-    /// Pacing did.
-    pub(super) const PACED: u32 = 1 << 5;
-    /// The SYN had to be repeated, and no data has been acknowledged since.
-    pub(super) const SYN_EXPIRED: u32 = 1 << 6;
-    /// The timer has expired for the first unacknowledged segment.
-    pub(super) const EXPIRED: u32 = 1 << 7;
-    /// A partial ACK has restarted the timer in this recovery.
-    pub(super) const PARTIAL: u32 = 1 << 8;
-    /// The application's write waits for room in the send buffer, or for its acknowledgment.
-    pub(super) const WRITING: u32 = 1 << 9;
-    /// The packet sent last was the last that could go: spares the poll that finds out again.
-    pub(super) const BLOCKED: u32 = 1 << 10;
-    /// The law sends probes of low priority; `release` is when to ask it for the next.
-    pub(super) const PROBES: u32 = 1 << 11;
-    /// The flow is older than the measurement, which has not begun.
-    pub(super) const EARLY: u32 = 1 << 12;
-    /// The law says nothing when it sends, and need not be called.
-    pub(super) const SILENT: u32 = 1 << 13;
-    /// The ways are those of Linux: the scoreboard has RACK.
-    pub(super) const LINUX: u32 = 1 << 14;
-    /// A tail loss probe has to go.
-    pub(super) const TAIL: u32 = 1 << 15;
-    /// The application writes a burst at [`super::Rest::write_at`].
-    pub(super) const WRITES: u32 = 1 << 16;
-    /// Packets show the headers of [`super::Rest::connection`].
-    pub(super) const HEADERS: u32 = 1 << 17;
 }
 
 /// Segment to send next.
@@ -156,7 +118,7 @@ impl Sender {
     pub fn new(config: &Config, flow: u32, start: Time, isn: u32) -> Self {
         let law = initial_law(config, config.initial_window);
         let measured_from = start.max(config.measure.from);
-        let law::Needs { delivery: samples, probes, .. } = config.law.needs();
+        let law::Needs { delivery: samples, probes, leaves_apart, .. } = config.law.needs();
         Self {
             rtt: RoundTrip::default(),
             una: 0,
@@ -181,7 +143,8 @@ impl Sender {
             flags: if probes { bit::PROBES } else { 0 }
                 | if start < measured_from { bit::EARLY } else { 0 }
                 | if config.law.is_silent() { bit::SILENT } else { 0 }
-                | if config.linux.is_some() { bit::LINUX } else { 0 },
+                | if config.linux.is_some() { bit::LINUX } else { 0 }
+                | if leaves_apart { bit::APART } else { 0 },
             mode: Mode::Closed,
             dup_acks: 0,
             backoff: 0,
@@ -189,7 +152,7 @@ impl Sender {
             measured_from,
             accrued: measured_from,
             window_sum: 0,
-            window_max: law.window().0,
+            window_max: law.window().min(config.window_most).0,
             idle_max: Duration(0),
             completion: Time::NEVER,
             round_trips: Histogram::default(),
@@ -268,7 +231,7 @@ impl Sender {
     /// Returns the congestion window in segments.
     #[inline]
     pub fn cwnd_packets(&self, config: &Config) -> f64 {
-        self.law.window().0 as f64 / f64::from(config.segment.max(1))
+        self.usable(config).0 as f64 / f64::from(config.segment.max(1))
     }
 
     // Time and packets.
@@ -395,6 +358,7 @@ impl Sender {
                 in_recovery: !PLAIN && (self.mode == Mode::Recovery || has_mark),
                 is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
                 is_late: !PLAIN && ack < self.una,
+                is_repairing: !PLAIN && matches!(self.mode, Mode::Recovery | Mode::Loss),
             },
         );
         if has_advanced {
@@ -411,7 +375,7 @@ impl Sender {
             self.inspect(config, now, packet, advanced, is_duplicate);
             self.report_delivery(config, now, flight, rtt);
         }
-        self.window_max = self.window_max.max(self.law.window().0);
+        self.window_max = self.window_max.max(self.usable(config).0);
         if has_advanced && (config.app != App::Endless || now >= config.stop) {
             self.serve_application(config, now);
         }
@@ -910,7 +874,7 @@ impl Sender {
         // segments that fit a sequence number.
         let inflation = if PLAIN { 0 } else { self.inflation };
         let segments = (flight + 1).wrapping_sub(inflation as i64 as u64) as i64;
-        flight == 0 || segments <= 0 || segments as u64 * u64::from(config.segment) <= self.law.window().0
+        flight == 0 || segments <= 0 || segments as u64 * u64::from(config.segment) <= self.usable(config).0
     }
 
     #[inline(always)]
@@ -989,8 +953,11 @@ impl Sender {
         if let Some(rate) = pacing {
             debug_assert!(self.flags & bit::PROBES == 0, "`release` is when to ask for the next probe");
             let interval = Bytes(u64::from(size)).at(rate).0;
-            let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));
-            self.release = Time(self.release.0.max(earliest).saturating_add(interval));
+            let credit = match self.flags & bit::APART {
+                0 => (PACING_BURST - 1).saturating_mul(interval),
+                _ => interval / 2,
+            };
+            self.release = Time(self.release.0.max(now.0.saturating_sub(credit)).saturating_add(interval));
         }
     }
 
@@ -1149,7 +1116,13 @@ impl Sender {
     /// of it counts as not acknowledged. Half of several windows would be no reduction.
     fn flight_size(&self, config: &Config) -> Bytes {
         let flight = in_bytes(config, (self.next - self.una).saturating_sub(u64::from(self.limited)));
-        flight.min(self.law.window())
+        flight.min(self.usable(config))
+    }
+
+    /// The part of the law's window that the sender uses.
+    #[inline(always)]
+    fn usable(&self, config: &Config) -> Bytes {
+        self.law.window().min(config.window_most)
     }
 
     #[inline]

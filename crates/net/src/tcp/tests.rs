@@ -10,7 +10,7 @@ use congestlab_core::law::{
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
-use super::scoreboard::DUP_THRESH;
+use super::config::DUP_THRESH;
 use super::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, SlowStart, Wait, absolute};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
@@ -373,6 +373,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
         ack: 40,
         law,
         initial_window: 3,
+        window_most: Bytes(u64::MAX),
         awnd: None,
         recovery,
         min_rto: Duration(200 * MS),
@@ -382,6 +383,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
         linux: None,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
         app,
     }
@@ -410,8 +412,8 @@ fn laws() -> [SenderConfig; 17] {
         SenderConfig::Bbr3(bbr3::Config::default()),
         SenderConfig::Peach(peach::Config::of(peach::Variant::Peach)),
         SenderConfig::Peach(peach::Config::of(peach::Variant::PeachPlus)),
-        SenderConfig::Xcp(xcp::SenderConfig { loss: xcp::LossPolicy::Maintain, ..xcp.clone() }),
-        SenderConfig::Xcp2(xcp2::SenderConfig { xcp: xcp.clone(), ..xcp2::SenderConfig::DEFAULT }),
+        SenderConfig::Xcp(xcp::SenderConfig { loss: xcp::LossPolicy::Maintain, ..xcp }),
+        SenderConfig::Xcp2(xcp2::SenderConfig { xcp, ..xcp2::SenderConfig::DEFAULT }),
         SenderConfig::Xcp(xcp),
     ]
 }

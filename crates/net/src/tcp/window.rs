@@ -1,30 +1,8 @@
 //! The window that a receiver advertises: always the same, more with every ACK, or what its reader leaves free.
 
-use congestlab_core::units::{BitRate, Bytes, Duration, Time};
+use congestlab_core::units::{Duration, Time};
 
-use super::Config;
-
-/// Limit of the advertised window beside [`Config::awnd`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Advertise {
-    /// No limit besides.
-    #[default]
-    Always,
-    /// The window grows, as Linux lets it while a connection is young (TH 4.1).
-    Growing {
-        /// Segments of the first window.
-        from: u32,
-        /// Segments by which every ACK sent widens it.
-        per_ack: u32,
-    },
-    /// An application reads at a rate from a buffer: the window is what is free of that.
-    Reading {
-        /// Rate at which it reads; above zero.
-        rate: BitRate,
-        /// Size of the buffer, which holds what is not read yet.
-        buffer: Bytes,
-    },
-}
+use super::config::{Advertise, Config};
 
 /// State of a window that changes.
 #[derive(Clone, Debug, Default)]

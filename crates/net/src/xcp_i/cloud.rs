@@ -3,11 +3,11 @@
 
 use super::estimator::{Bandwidth, Listener, Listening, Report};
 use super::message::{Message, Probe, Verb};
-use super::{Address, Config, Neighbour, NoEstimate, State, VirtualQueue, Way};
+use super::{Address, Config, Neighbour, NoEstimate, State, VirtualQueue, Way, parts};
 use crate::packet::Packet;
 use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::{Action, Entry};
-use congestlab_core::law::{Link, Steered as _, Told, xcp};
+use congestlab_core::law::{Link, LinkView, Steered as _, Told, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// State of a packet's port at router k that its virtual router uses (XI III-A.4).
@@ -19,6 +19,27 @@ pub struct PortView {
     pub mean_rtt: Duration,
     /// Persistent queue of the port's law.
     pub queue: Bytes,
+}
+
+/// The passage of a packet through the virtual router of a cloud, for observers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Upstream edge of the cloud.
+    pub upstream: Address,
+    /// State of its entry before the packet; `None`: there was no entry.
+    pub state: Option<State>,
+    /// Last estimate, B/s, while it holds.
+    pub estimate: Option<i64>,
+    /// Spare bandwidth that the virtual router was told for its control interval, B/s.
+    pub spare: i64,
+    /// When that interval began.
+    pub opened: Time,
+    /// View that the virtual router had of the packet; `None`: it dealt with none.
+    pub view: Option<LinkView>,
+    /// The packet as it came.
+    pub asked: Packet,
+    /// The packet as it left the agent.
+    pub left: Packet,
 }
 
 /// A cloud between an upstream neighbour and this node, with its virtual router.
@@ -41,6 +62,8 @@ pub struct Cloud {
     /// When it began.
     opened: Time,
     port: PortView,
+    /// Spare bandwidth that the virtual router was told last, B/s.
+    spare: i64,
     /// Input rate when the bandwidth was new.
     input_then: Rate,
     /// Reports are lost: own traffic is cut until one comes.
@@ -118,6 +141,7 @@ impl Cloud {
             closes: now + interval,
             opened: now,
             port: PortView::default(),
+            spare: 0,
             input_then: Rate(0),
             is_cutting: false,
             parameter: 0,
@@ -179,6 +203,21 @@ impl Cloud {
     /// Returns the number of the port that the cloud's packets leave through.
     pub fn port(&self) -> u32 {
         self.port.port
+    }
+
+    /// Returns the passage that begins for a packet: [`Passage::left`] is yet to come.
+    pub(super) fn look(&self, now: Time, packet: &Packet) -> Passage {
+        let rules = self.is_cutting || self.entry.bandwidth(now).is_some();
+        Passage {
+            upstream: self.upstream,
+            state: Some(self.entry.state(now)),
+            estimate: self.entry.bandwidth(now),
+            spare: self.spare,
+            opened: self.opened,
+            view: if rules { self.link.view(packet) } else { None },
+            asked: *packet,
+            left: *packet,
+        }
     }
 
     /// Returns the bytes of probes and control packets so far that arrived from the upstream neighbour or were
@@ -250,10 +289,22 @@ impl Cloud {
         if self.is_cutting || self.entry.bandwidth(now).is_some() {
             // Q is told, so there is no backlog.
             self.link.on_departure(now, packet, Bytes(0));
-        } else if config.no_estimate == NoEstimate::Hold || self.entry.was_valid() {
+        } else if self.holds(config, now) || self.entry.was_valid() {
             withhold(packet);
         }
         action
+    }
+
+    /// True if packets get no increase before the first estimate.
+    fn holds(&self, config: &Config, now: Time) -> bool {
+        match config.no_estimate {
+            NoEstimate::Pass => false,
+            NoEstimate::Hold => true,
+            NoEstimate::Auto => {
+                !matches!(self.paths[self.path].listener, Listener::Told(_))
+                    && self.entry.state(now) != State::Broken
+            }
+        }
     }
 
     /// Returns when [`Cloud::on_deadline`] or the entry's has something to do.
@@ -261,9 +312,9 @@ impl Cloud {
         self.closes.min(self.entry.next_deadline(&config.exchange))
     }
 
-    /// Ends the control interval if it is time. One that waits for a report waits for at most as
+    /// Ends the control interval if it is time; `sending` is the number of upstream neighbours that send. One that waits for a report waits for at most as
     /// long again: the paper's estimate is there at the end of each interval (XI IV).
-    pub(super) fn on_deadline(&mut self, config: &Config, now: Time) {
+    pub(super) fn on_deadline(&mut self, config: &Config, now: Time, sending: usize) {
         if now < self.closes {
             return;
         }
@@ -272,12 +323,12 @@ impl Cloud {
         if self.entry.expected() < latest && self.entry.bandwidth(now).is_some() && now < latest {
             self.closes = latest;
         } else {
-            self.close(config, now);
+            self.close(config, now, sending);
         }
     }
 
     /// Takes the upstream edge's report on the request under way. Returns true if it gave an estimate.
-    pub(super) fn on_report(&mut self, config: &Config, now: Time, report: &Report) -> bool {
+    pub(super) fn on_report(&mut self, config: &Config, now: Time, report: &Report, sending: usize) -> bool {
         let was_valid = self.entry.bandwidth(now).is_some();
         let Some(mut bandwidth) = self.paths[self.asked].listener.on_report(now, report) else {
             self.entry.on_nothing(&config.exchange, now);
@@ -301,7 +352,7 @@ impl Cloud {
             before.input
         };
         if is_due && !(is_long && was_valid) {
-            self.close(config, now);
+            self.close(config, now, sending);
         }
         true
     }
@@ -313,12 +364,12 @@ impl Cloud {
         }
     }
 
-    /// Closes the virtual router's control interval.
+    /// Closes the virtual router's control interval, of one of so many neighbours that send.
     ///
     /// A report passes the cloud behind the traffic that it counted, so what its bandwidth knows of
     /// this cloud's own traffic is what has just arrived here. What that grew since then is no longer
     /// available; without this, a bandwidth used again would be given away again.
-    fn close(&mut self, config: &Config, now: Time) {
+    fn close(&mut self, config: &Config, now: Time, sending: usize) {
         let input = self.link.input(now);
         let signed = |rate: u64| rate.min(i64::MAX as u64 / 2) as i64;
         let bandwidth = self.entry.bandwidth(now);
@@ -329,9 +380,10 @@ impl Cloud {
             None => 0,
             Some(bandwidth) => {
                 let spare = bandwidth.saturating_sub(signed(input.0) - signed(self.input_then.0));
-                let free = signed(config.release.of(spare.max(0) as u64));
+                let (release, give_back) = parts(config.release, config.give_back, sending);
+                let free = signed(release.of(spare.max(0) as u64));
                 let excess = if config.signed { spare.min(0) } else { 0 };
-                free.saturating_add(excess).saturating_sub(signed(config.give_back.of(input.0)))
+                free.saturating_add(excess).saturating_sub(signed(give_back.of(input.0)))
             }
         };
         let queue = match config.virtual_queue {
@@ -345,6 +397,7 @@ impl Cloud {
             }
         };
         self.paths.iter_mut().for_each(|path| path.delay.growth = None);
+        self.spare = spare;
         self.link.close_told(now, &Told { spare, mean_rtt: self.port.mean_rtt, queue });
         let interval = self.report().interval;
         self.entry.set_interval(interval);

@@ -1,11 +1,11 @@
 //! The agent itself: see [`super`].
 
-use super::cloud::{Cloud, PortView, withhold};
+use super::cloud::{Cloud, Passage, PortView, withhold};
 use super::estimator::{Answer, Listener, Prober, Report, Told};
 use super::message::{Message, Probe, Verb};
 use super::oracle::LinkView;
 use super::peer::Peer;
-use super::{Address, Config, Neighbour, Way};
+use super::{Address, Config, Neighbour, SENDS, Way};
 use crate::packet::Packet;
 use crate::random::Stream;
 use alloc::collections::VecDeque;
@@ -189,6 +189,26 @@ impl<V: LinkView> Edge<V> {
         !self.output.is_empty()
     }
 
+    /// Returns the passage that begins for a packet which is about to be given to [`Edge::on_data`]; `None`: it has crossed no cloud.
+    pub fn look(&self, now: Time, packet: &Packet) -> Option<Passage> {
+        let extension = packet.header::<Extension>().filter(|seen| seen.crossed() == Crossed::Cloud)?;
+        let slot = self.slot_of(extension.last);
+        let cloud = slot.and_then(|slot| self.clouds[slot as usize].as_ref());
+        Some(cloud.map_or_else(
+            || Passage {
+                upstream: extension.last,
+                state: None,
+                estimate: None,
+                spare: 0,
+                opened: now,
+                view: None,
+                asked: *packet,
+                left: *packet,
+            },
+            |cloud| cloud.look(now, packet),
+        ))
+    }
+
     /// Takes a control packet for this node that arrives by `way`.
     pub fn handle_control(&mut self, now: Time, packet: &Packet, way: Way) {
         let Some(message) = Message::from_packet(packet) else {
@@ -203,6 +223,7 @@ impl<V: LinkView> Edge<V> {
             self.stats.foreign += 1;
             return;
         };
+        let sending = self.sending(now);
         let Some(cloud) = &mut self.clouds[slot as usize] else { return };
         cloud.count_probe(Bytes(u64::from(packet.size)));
         let exchange = &self.config.exchange;
@@ -220,7 +241,7 @@ impl<V: LinkView> Edge<V> {
                     let answer = bandwidth.map_or(Answer::ComputeYourself, Answer::Bandwidth);
                     let report = Report { answer, stamp: message.stamp, sent: Bytes(sent) };
                     cloud.on_delay(now, way, message.stamp);
-                    self.stats.estimates += u64::from(cloud.on_report(&self.config, now, &report));
+                    self.stats.estimates += u64::from(cloud.on_report(&self.config, now, &report, sending));
                 } else {
                     self.stats.unexpected += 1;
                 }
@@ -279,11 +300,12 @@ impl<V: LinkView> Edge<V> {
                 self.peers[at].poll(self.address, now, |packet| output.push_back((packet, neighbour)));
             }
         }
+        let sending = self.sending(now);
         for slot in 0..self.clouds.len() {
             if let Some(cloud) = &mut self.clouds[slot]
                 && cloud.next_deadline(&self.config) <= now
             {
-                cloud.on_deadline(&self.config, now);
+                cloud.on_deadline(&self.config, now, sending);
                 let action = cloud.entry.on_deadline(&self.config.exchange, now);
                 self.act(slot as u32, action, now);
             }
@@ -317,6 +339,11 @@ impl<V: LinkView> Edge<V> {
     /// Returns the number of random words drawn.
     pub fn draws(&self) -> u64 {
         self.nonces.draws()
+    }
+
+    /// Number of upstream neighbours that send.
+    fn sending(&self, now: Time) -> usize {
+        self.clouds.iter().flatten().filter(|cloud| now < cloud.seen() + SENDS).count()
     }
 
     fn slot_of(&self, upstream: Address) -> Option<u32> {

@@ -21,8 +21,9 @@ pub mod estimator;
 mod message;
 mod oracle;
 mod peer;
+mod round;
 
-pub use cloud::{Cloud, PortView};
+pub use cloud::{Cloud, Passage, PortView};
 pub use congestlab_core::law::xcp_i::{Address, State};
 pub use edge::{Edge, Role, Stats};
 pub use estimator::{Answer, Bandwidth, Listener, Prober, Report};
@@ -30,7 +31,7 @@ pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
 pub use oracle::{ErrorBase, LOOK_BACK, LinkView, Oracle, OracleConfig};
 
 use congestlab_core::law::{LinkConfig, xcp, xcp_i};
-use congestlab_core::units::Ratio;
+use congestlab_core::units::{Duration, Ratio, SECOND};
 
 /// One of the ways between two nodes. Whoever drives an edge numbers them, and says with each packet by
 /// which it came; packets in return take the reverse of the same.
@@ -57,8 +58,11 @@ impl From<Address> for Neighbour {
 /// known and reports come no more, there is no increase either way (ours): they are lost in a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoEstimate {
-    /// Packets pass as they are: the paper's reading.
+    /// With the oracle packets pass as they are. With other estimators packets get no increase while an answer is awaited, because
+    /// a full cloud loses the probes; they pass where nobody answers (ours).
     #[default]
+    Auto,
+    /// Packets pass as they are: the paper's reading.
     Pass,
     /// Packets get no increase until there is an estimate.
     Hold,
@@ -92,15 +96,31 @@ pub struct Config {
     /// True if bandwidths may be negative; otherwise those count as none (docs/design/protocols.md 3.5: on).
     pub signed: bool,
     /// Part of a positive bandwidth that is there to give away; 1 (XI). Less where other edges may
-    /// give the same away at the same time (13.6).
-    pub release: Ratio,
+    /// give the same away at the same time (13.6). `None`: one part for each upstream neighbour that sends (ours).
+    pub release: Option<Ratio>,
     /// Part of own traffic that is given back in each control interval; 0 (XI). Where edges share a
-    /// link, those with more traffic give more, and what they leave is there for all (ours).
-    pub give_back: Ratio,
+    /// link, those with more traffic give more, and what they leave is there for all (ours). `None`: [`GIVE_BACK`] where
+    /// several upstream neighbours send, otherwise nothing.
+    pub give_back: Option<Ratio>,
     /// The most upstream neighbours; one more takes the place of the least recently seen (A-09: 1024).
     pub table: usize,
     /// Law of the virtual routers, of XCP's family; its capacity does not matter.
     pub law: LinkConfig,
+}
+
+/// Part of own traffic that is given back in each control interval where several upstream neighbours send (ours). What they
+/// leave of a full link is this part of it, whatever their number.
+pub const GIVE_BACK: Ratio = Ratio::ppm(30_000);
+
+/// Time for which an upstream neighbour counts as one that sends.
+pub const SENDS: Duration = Duration(SECOND);
+
+/// Returns the parts of a bandwidth that are there to give away, and of own traffic that are given back, where so many upstream
+/// neighbours send. Each of them has the others' share of the same link in view, or a link of its own: nobody here can tell.
+pub fn parts(release: Option<Ratio>, give_back: Option<Ratio>, sending: usize) -> (Ratio, Ratio) {
+    let sending = u32::try_from(sending).unwrap_or(u32::MAX).max(1);
+    let own = if sending > 1 { GIVE_BACK } else { Ratio::ppm(0) };
+    (release.unwrap_or(Ratio(Ratio::ONE.0 / sending)), give_back.unwrap_or(own))
 }
 
 /// As a host's agent is: it has no virtual router of another law.
@@ -115,11 +135,11 @@ impl Config {
     pub const fn new(law: LinkConfig) -> Self {
         Self {
             exchange: xcp_i::Config::DEFAULT,
-            no_estimate: NoEstimate::Pass,
+            no_estimate: NoEstimate::Auto,
             virtual_queue: VirtualQueue::Auto,
             signed: true,
-            release: Ratio::ONE,
-            give_back: Ratio::ppm(0),
+            release: None,
+            give_back: None,
             table: 1024,
             law,
         }

@@ -1,6 +1,6 @@
 //! The oracle of XI IV: knows the available bandwidth because it sees the links of the cloud.
 
-use super::estimator::{Answer, Bandwidth, Probing, Step};
+use super::round::{Answer, Bandwidth, Probing, Step};
 use crate::random::Stream;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 

@@ -525,7 +525,8 @@ fn ex3_10_and_ex3_11_edges_that_share_a_link() {
     assert!(peak >= 1.8, "{peak}");
     let (_, [part, _]) = shared(config(), 20 * SECOND);
     assert!(part < 0.2, "{part}");
-    let cured = Config { release: Ratio::ppm(250_000), give_back: Ratio::ppm(30_000), ..config() };
+    let cured =
+        Config { release: Some(Ratio::ppm(250_000)), give_back: Some(Ratio::ppm(30_000)), ..config() };
     let (peak, _) = shared(cured.clone(), 0);
     assert!(peak <= 1.1, "{peak}");
     let (_, [_, part]) = shared(cured, 20 * SECOND);

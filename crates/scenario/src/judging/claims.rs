@@ -15,9 +15,9 @@ use crate::judging::grid::{Axes, Axis, distinct};
 use crate::judging::metric::{Elements, Metric, Reading, quantity};
 pub use crate::judging::observation::Observation;
 use crate::judging::seeds::{SEED, SEEDS_MIN};
-use crate::text::decode::{At, Language, record, words, wrong_type};
-use crate::text::diagnostic::{Findings, Sources, Span, choices};
-use crate::text::tree::{Entry, Node, Table, Value, inline};
+use congestlab_text::decode::{At, Language, record, words, wrong_type};
+use congestlab_text::diagnostic::{Findings, Sources, Span, choices};
+use congestlab_text::tree::{Entry, Node, Table, Value, inline};
 use rule::{Along, Limit, Rule};
 
 record! {

@@ -7,10 +7,10 @@ use crate::judging::grid::{Axes, Axis};
 use crate::judging::metric::{CONVERGENCE, Elements, Metric, quantities};
 use crate::judging::observation::{Observation, PointResult};
 use crate::judging::seeds::{Estimate, SEED};
-use crate::text::decode::{At, Language, record, word, words, wrong_type};
-use crate::text::diagnostic::{Findings, choices};
-use crate::text::path;
-use crate::text::tree::{Node, Value, inline, value_of};
+use congestlab_text::decode::{At, Language, record, word, words, wrong_type};
+use congestlab_text::diagnostic::{Findings, choices};
+use congestlab_text::path;
+use congestlab_text::tree::{Node, Value, inline, value_of};
 
 /// What kind of picture it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

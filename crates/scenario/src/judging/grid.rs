@@ -8,11 +8,11 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::judging::observation::Observation;
 use crate::judging::seeds::SEED;
-use crate::text::decode::{At, Language, record, wrong_type};
-use crate::text::diagnostic::{Findings, choices};
-use crate::text::path;
-use crate::text::path::Step;
-use crate::text::tree::{Entry, Node, Table, Value, inline};
+use congestlab_text::decode::{At, Language, record, wrong_type};
+use congestlab_text::diagnostic::{Findings, choices};
+use congestlab_text::path;
+use congestlab_text::path::Step;
+use congestlab_text::tree::{Entry, Node, Table, Value, inline};
 
 record! {
     /// The points of a sweep.
@@ -335,7 +335,7 @@ impl Point {
     /// Puts the point's values into a file.
     pub(crate) fn apply(&self, root: &mut Node, findings: &mut Findings) {
         for ((steps, node), (path, _)) in self.nodes.iter().zip(&self.settings) {
-            crate::text::tree::replace(root, path, steps, node.clone(), node.span, findings);
+            congestlab_text::tree::replace(root, path, steps, node.clone(), node.span, findings);
         }
     }
 }

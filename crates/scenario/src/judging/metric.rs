@@ -26,11 +26,11 @@ use serde_json::Value as Json;
 
 use crate::judging::fairness::jain;
 use crate::judging::sum::{arrived_bits, measured_s, together};
-use crate::text::decode::{Language, wrong_type};
-use crate::text::diagnostic::{Findings, Span, choices};
-use crate::text::path;
-use crate::text::path::Step;
-use crate::text::tree::{Node, Value};
+use congestlab_text::decode::{Language, wrong_type};
+use congestlab_text::diagnostic::{Findings, Span, choices};
+use congestlab_text::path;
+use congestlab_text::path::Step;
+use congestlab_text::tree::{Node, Value};
 
 pub use series::Series;
 use series::{Name, Target};

@@ -1,7 +1,7 @@
 //! `[[tolerances]]`: how far real TCP may be from a scenario's simulation where `compare` would allow less, and why.
 
-use crate::text::decode::{At, record};
-use crate::text::diagnostic::{Findings, choices};
+use congestlab_text::decode::{At, record};
+use congestlab_text::diagnostic::{Findings, choices};
 
 /// Names of the quantities that are compared; least values of their tolerances.
 pub(crate) const QUANTITIES: [(&str, f64); 8] = [

@@ -5,9 +5,9 @@ use congestlab_net::capacity;
 use congestlab_net::service::Service;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::text::decode::{Language, below, choice_schema, fill, nothing_below, record, variant};
-use crate::text::diagnostic::{Findings, Span, choices};
-use crate::text::tree::{Node, Value};
+use congestlab_text::decode::{Language, below, choice_schema, fill, nothing_below, record, variant};
+use congestlab_text::diagnostic::{Findings, Span, choices};
+use congestlab_text::tree::{Node, Value};
 
 record! {
     /// Word of the link's own trace.

@@ -3,7 +3,7 @@
 use congestlab_core::units::Ratio;
 
 use crate::language::queue::Amount;
-use crate::text::decode::{At, Chance, record, words};
+use congestlab_text::decode::{At, Chance, record, words};
 
 record! {
     /// XCP's packets in a queue of their own beside everything else (NS2; K02, 8.2).

@@ -6,11 +6,11 @@ use congestlab_net::xcp_i::{CONTROL_SIZE, ErrorBase, OracleConfig};
 use congestlab_sim::model;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::text::decode::{
+use congestlab_text::decode::{
     At, Chance, Language, PacketSize, Variant, choice_schema, fill, record, variant, words,
 };
-use crate::text::diagnostic::{Findings, Span, choices};
-use crate::text::tree::{Node, Value, inline};
+use congestlab_text::diagnostic::{Findings, Span, choices};
+use congestlab_text::tree::{Node, Value, inline};
 
 words! {
     /// The quantity that the oracle's error is a part of.
@@ -243,49 +243,102 @@ fn is_count(key: (&str, &Option<At<u32>>), least: u32, findings: &mut Findings) 
 
 fn check_path_chirp(table: &PathChirp, findings: &mut Findings) -> bool {
     let spread = |spread| (Ratio::ppm(1_010_000)..=Ratio::ppm(4_000_000)).contains(&spread);
-    let first = BitRate(8 * path_chirp::Config::DEFAULT.high.0);
-    let high = table.high.as_ref().map_or(first, |high| high.value);
+    let default = path_chirp::Config::DEFAULT;
+    let rate = |rate: Rate| BitRate(8 * rate.0);
     is_packet(("packet", &table.packet), findings)
         & is_right(("spread", &table.spread), "1.01 to 4", spread, findings)
         & is_right(("decrease", &table.decrease), "1 to 1000", |by| by >= Ratio::ONE, findings)
         & is_count(("busy", &table.busy), 1, findings)
         & is_count(("smoothing", &table.smoothing), 1, findings)
-        & is_right(("low", &table.low), &format!("below high, {high}"), |low| low < high, findings)
+        & are_in_order(
+            Bound::new("low", &table.low, rate(default.low)),
+            Bound::new("high", &table.high, rate(default.high)),
+            Order::Below,
+            findings,
+        )
         & is_load(&table.load, findings)
 }
 
 fn check_pathload(table: &Pathload, findings: &mut Findings) -> bool {
     let default = pathload::Config::default();
-    let most = table.packet_max.as_ref().map_or(default.packet_max, |most| most.value.0);
     let is_part = |part: Chance| (0.001..=0.5).contains(&part.0);
+    let part = |part: Ratio| Chance(f64::from(part.0) / 1e6);
+    let upto = Order::UpTo;
     is_count(("packets", &table.packets), 4, findings)
         & is_count(("streams", &table.streams), 1, findings)
         & is_packet(("packet_min", &table.packet_min), findings)
-        & is_right(("packet_min", &table.packet_min), "at most packet_max", |size| size.0 <= most, findings)
+        & is_packet(("packet_max", &table.packet_max), findings)
+        & are_in_order(
+            Bound::new("packet_min", &table.packet_min, PacketSize(default.packet_min)),
+            Bound::new("packet_max", &table.packet_max, PacketSize(default.packet_max)),
+            upto,
+            findings,
+        )
         & is_right(("gap_min", &table.gap_min), "above 0 s", |gap| gap.0 > 0, findings)
         & is_right(("agree", &table.agree), "above 0.5 to 1", |part| part.0 > 0.5, findings)
         & is_right(("resolution", &table.resolution), "0.001 to 0.5", is_part, findings)
         & is_right(("grey", &table.grey), "0.001 to 0.5", is_part, findings)
-        & is_below(("pct_not", &table.pct_not, default.pct_not), ("pct", &table.pct, default.pct), findings)
-        & is_below(("pdt_not", &table.pdt_not, default.pdt_not), ("pdt", &table.pdt, default.pdt), findings)
+        & are_in_order(
+            Bound::new("pct_not", &table.pct_not, part(default.pct_not)),
+            Bound::new("pct", &table.pct, part(default.pct)),
+            upto,
+            findings,
+        )
+        & are_in_order(
+            Bound::new("pdt_not", &table.pdt_not, part(default.pdt_not)),
+            Bound::new("pdt", &table.pdt, part(default.pdt)),
+            upto,
+            findings,
+        )
         & is_load(&table.load, findings)
 }
 
-/// Checks that the threshold for no is not above the threshold for yes; either may be a default.
-fn is_below(
-    (name, low, least): (&str, &Option<At<Chance>>, Ratio),
-    (other, high, most): (&str, &Option<At<Chance>>, Ratio),
+/// A key that bounds another or is bounded by it; its value may be a default.
+struct Bound<T> {
+    name: &'static str,
+    span: Option<Span>,
+    value: T,
+}
+
+impl<T: Copy> Bound<T> {
+    fn new(name: &'static str, key: &Option<At<T>>, default: T) -> Self {
+        let (span, value) = key.as_ref().map_or((None, default), |at| (Some(at.span), at.value));
+        Self { name, span, value }
+    }
+}
+
+/// How a key lies to the one that bounds it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Below,
+    UpTo,
+}
+
+/// Checks that one key bounds another, though either may be a default.
+fn are_in_order<T: Copy + PartialOrd + std::fmt::Display>(
+    low: Bound<T>,
+    high: Bound<T>,
+    order: Order,
     findings: &mut Findings,
 ) -> bool {
-    let value = |key: &Option<At<Chance>>, default: Ratio| {
-        key.as_ref().map_or(f64::from(default.0) / 1e6, |at| at.value.0)
+    let is_right = match order {
+        Order::Below => low.value < high.value,
+        Order::UpTo => low.value <= high.value,
     };
-    let (no, yes) = (value(low, least), value(high, most));
-    let Some(span) = low.as_ref().or(high.as_ref()).map(|at| at.span).filter(|_| no > yes) else {
-        return true;
-    };
-    let message = format!("`{}.{name}` is {no}, above {other}, {yes}", findings.place());
-    findings.error("scenario::range", span, message, format!("allowed: {name} up to {other}"));
+    let Some(span) = low.span.or(high.span).filter(|_| !is_right) else { return true };
+    let default = |is_written: Option<Span>| if is_written.is_none() { ", the default" } else { "" };
+    let message = format!(
+        "`{}.{}` is {}{}, and {} is {}{}",
+        findings.place(),
+        low.name,
+        low.value,
+        default(low.span),
+        high.name,
+        high.value,
+        default(high.span)
+    );
+    let word = if order == Order::Below { "below" } else { "up to" };
+    findings.error("scenario::range", span, message, format!("allowed: {} {word} {}", low.name, high.name));
     false
 }
 

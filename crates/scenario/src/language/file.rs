@@ -8,17 +8,19 @@ use crate::judging::figure::Shown;
 use crate::judging::grid::Lists;
 use crate::judging::tolerances::Allowed;
 use crate::language::capacity::CapacityFrom;
-use crate::language::impairments::{Blackout, GilbertElliott, Reordering, Switch};
+use crate::language::impairments::{Blackout, Ecn, GilbertElliott, Reordering, Switch};
 use crate::language::law::{Discipline, FlowLaw, LinkLaw};
+use crate::language::laws::Laws;
 use crate::language::load::{Awnd, Gap, Load, Reader, Size};
 use crate::language::medium::Medium;
 use crate::language::queue::Amount;
-use crate::text::decode::{
+use congestlab_text::decode::{
     At, Chance, Language, Named, PacketSize, below, choice_schema, integer, record, unknown_key, variant,
     words, wrong_type,
 };
-use crate::text::diagnostic::{Findings, choices};
-use crate::text::tree::{Node, Value};
+use congestlab_text::diagnostic::{Findings, choices};
+use congestlab_text::tree;
+use congestlab_text::tree::{Entry, Node, Value};
 
 record! {
     /// A scenario: links, flows, and how long to watch them.
@@ -27,6 +29,8 @@ record! {
         run: Run = required("`[run]`, and below it `duration = \"20 s\"`"),
         /// Records beside the results.
         measure: Series,
+        /// Keys of a law for all links and flows that run it, unless they state the key themselves.
+        laws: Laws,
         /// Links by name.
         links: Named<Link> = required("`[links.bottleneck]`, and below it `rate = \"10 Mbit/s\"` and `delay = \"20 ms\"`"),
         /// Groups of equal flows by name.
@@ -107,6 +111,18 @@ words! {
 }
 
 words! {
+    /// Lies of receivers about what links say.
+    Lie {
+        /// The best that a header can say.
+        Most = "most",
+        /// The requests of data.
+        Asked = "asked",
+        /// The increases alone.
+        Increases = "increases",
+    }
+}
+
+words! {
     /// Ways of repairing losses.
     Recovery {
         /// RFC 6675.
@@ -160,6 +176,8 @@ record! {
         ack_blackout: Vec<At<Blackout>>,
         /// Packets that are delayed, so that others overtake them.
         reorder: Reordering,
+        /// Rewriting of the ECN field on the wire, as middleboxes do it: clear, or codes by code, such as { ect1 = "00" }.
+        ecn: Ecn,
         /// Moment at which the law sees a packet depart: departure (default; its transmission begins), enqueue.
         feedback_at: FeedbackAt,
         /// Records of a policer of senders that lie to XCP's law or do not listen; 0 (default): there is none.
@@ -192,22 +210,29 @@ impl Language for Police {
     }
 }
 
-/// The other direction of a link: the keys of a link, none required, and no reverse.
+/// The other direction of a link: the keys of a link, none required, and no reverse. True if it states `law = "none"`, so that
+/// it is no mirror of the link's law.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reverse(pub(crate) Box<Link>);
+pub(crate) struct Reverse(pub(crate) Box<Link>, pub(crate) bool);
 
 impl Language for Reverse {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        let link = Link::decode(node, findings)?;
+        let (node, is_bare) = tree::without_law_none(node);
+        let link = Link::decode(&node, findings)?;
         if let (Some(_), Value::Table(table)) = (&link.reverse, &node.value) {
             let entries = table.0.iter().filter(|entry| entry.key == "reverse");
             entries.for_each(|entry| unknown_key(entry, &[], findings));
         }
-        Some(Self(Box::new(link)))
+        Some(Self(Box::new(link), is_bare))
     }
 
     fn encode(&self) -> Value {
-        self.0.encode()
+        let mut link = self.0.encode();
+        if let (true, Value::Table(table)) = (self.1, &mut link) {
+            let node = Node::unplaced(Value::string(tree::NONE));
+            table.0.push(Entry { key: "law".into(), span: node.span, node });
+        }
+        link
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
@@ -348,6 +373,9 @@ record! {
         receiver: Reader,
         /// Acknowledge every second segment; false.
         delayed_ack: bool,
+        /// Lie of the receivers about what links say: most, the best that a header can say; asked, what data asked for; increases, what
+        /// asks for less is left out; absent: the truth.
+        lie: Lie,
         /// Start times of the flows; 0 s.
         start: Start,
         /// Time from which the flows send no new data; absent: the end of the run.

@@ -2,12 +2,14 @@
 
 use congestlab_core::units::Duration;
 use congestlab_net::errors::ErrorRate;
-use congestlab_net::impairments::{self as net, Reorder, Spans};
+use congestlab_net::impairments::{self as net, EcnRewrite, Reorder, Spans};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::random::Probability;
+use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::text::decode::{At, Chance, fill, record};
-use crate::text::diagnostic::{Findings, Span};
+use congestlab_text::decode::{At, Chance, Language, fill, record, words, wrong_type};
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::tree::{Node, Value};
 
 record! {
     /// A time without pure acknowledgments.
@@ -26,6 +28,69 @@ record! {
         probability: Chance = required,
         /// Additional delay of these packets.
         delay: Duration = required,
+    }
+}
+
+words! {
+    /// Code of the ECN field.
+    Code {
+        /// Not ECN-capable.
+        NotEct = "00",
+        /// ECT(1).
+        Ect1 = "01",
+        /// ECT(0).
+        Ect0 = "10",
+        /// Congestion experienced.
+        Ce = "11",
+    }
+}
+
+record! {
+    /// Codes with which packets leave, by the code with which they came.
+    Codes {
+        /// Code of packets that came with 00 (not ECN-capable); 00.
+        not_ect: Code,
+        /// Code of packets that came with 01 (ECT(1)); 01.
+        ect1: Code,
+        /// Code of packets that came with 10 (ECT(0)); 10.
+        ect0: Code,
+        /// Code of packets that came with 11 (CE); 11.
+        ce: Code,
+        /// Part of the packets that are rewritten; 1.
+        probability: Chance,
+    }
+}
+
+/// Rewriting of the ECN field: a word, or codes.
+#[derive(Clone, Debug)]
+pub(crate) enum Ecn {
+    /// All packets leave with 00.
+    Clear,
+    Codes(Codes),
+}
+
+impl Language for Ecn {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(word) if word == "clear" => Some(Self::Clear),
+            Value::Table(_) => Codes::decode(node, findings).map(Self::Codes),
+            _ => {
+                let help = "write \"clear\", or codes by the code with which a packet came: { ect1 = \"00\", ce = \"10\" }";
+                wrong_type(node, "\"clear\" or a table", help, findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Clear => Value::string("clear"),
+            Self::Codes(codes) => codes.encode(),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "enum": ["clear"] }, Codes::schema(generator)] })
     }
 }
 
@@ -106,6 +171,33 @@ pub(crate) fn reorder(key: Option<&At<Reordering>>, findings: &mut Findings) -> 
     }
     let probability = Probability::from_f64(probability.value.0);
     Some(Reorder { probability, delay: picos(delay.value) })
+}
+
+/// How the ECN field is rewritten.
+pub(crate) fn ecn(key: Option<&mut At<Ecn>>, findings: &mut Findings) -> Option<EcnRewrite> {
+    let At { value, span } = key?;
+    let rewrite = match value {
+        Ecn::Clear => EcnRewrite { to: [0; 4], probability: Probability::from_f64(1.0) },
+        Ecn::Codes(codes) => {
+            let mut to = [0, 1, 2, 3];
+            let keys = [&mut codes.not_ect, &mut codes.ect1, &mut codes.ect0, &mut codes.ce];
+            for ((key, code), word) in
+                keys.into_iter().zip(&mut to).zip([Code::NotEct, Code::Ect1, Code::Ect0, Code::Ce])
+            {
+                *code = fill(key, *span, || word).value as u8;
+            }
+            let probability = fill(&mut codes.probability, *span, || Chance(1.0)).value.0;
+            EcnRewrite { to, probability: Probability::from_f64(probability) }
+        }
+    };
+    if rewrite.to == [0, 1, 2, 3] || rewrite.probability == Probability::ZERO {
+        let message = format!("`{}.ecn` rewrites nothing", findings.place());
+        let help =
+            "write \"clear\", or codes by the code with which a packet came: { ect1 = \"00\", ce = \"10\" }";
+        findings.warning("scenario::no-effect", *span, message, help);
+        return None;
+    }
+    Some(rewrite)
 }
 
 /// Errors in bursts. `None` after an error.

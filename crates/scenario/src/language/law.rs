@@ -8,11 +8,11 @@ use crate::language::classes::XcpTcp;
 use crate::language::queue::Amount;
 use crate::language::settings::{Chosen, Configuration, built, schemas};
 use crate::language::xcp_i::{InteroperableFlow, InteroperableLink};
-use crate::text::decode::{
+use congestlab_text::decode::{
     Chance, Language, Variant, below, choice_schema, nothing_below, record, variant, words,
 };
-use crate::text::diagnostic::{Findings, choices, nearest};
-use crate::text::tree::{NONE, Node, Value};
+use congestlab_text::diagnostic::{Findings, choices, nearest};
+use congestlab_text::tree::{NONE, Node, Value};
 
 const DISCIPLINES: &[&str] = queue::Discipline::NAMES;
 
@@ -54,16 +54,32 @@ pub(crate) enum FlowLaw {
 const SOURCES: &[&str] = &["cbr", "onoff"];
 
 fn link_laws() -> Vec<&'static str> {
-    built::<LinkConfig>().collect()
+    built::<LinkConfig>().chain(presets::<LinkConfig>()).collect()
+}
+
+/// Names of the presets that run here.
+fn presets<C: Configuration>() -> impl Iterator<Item = &'static str> {
+    C::presets().iter().map(|preset| preset.name)
 }
 
 fn flow_laws() -> Vec<&'static str> {
-    built::<SenderConfig>().chain(SOURCES.iter().copied()).collect()
+    built::<SenderConfig>().chain(presets::<SenderConfig>()).chain(SOURCES.iter().copied()).collect()
 }
 
 /// Returns the names of the laws that can take the place of a paper's own.
 pub fn senders() -> Vec<&'static str> {
     built::<SenderConfig>().collect()
+}
+
+/// Returns the names of presets that flows can have as their law, such as `xcp-pir`.
+pub fn sender_presets() -> Vec<&'static str> {
+    presets::<SenderConfig>().collect()
+}
+
+/// Returns the law that a name stands for, on a link or of a flow: that of a preset, or the name itself.
+pub fn law_of(name: &str, is_link: bool) -> &str {
+    let presets = if is_link { LinkConfig::presets() } else { SenderConfig::presets() };
+    presets.iter().find(|preset| preset.name == name).map_or(name, |preset| preset.law)
 }
 
 /// Returns the keys of XCP-i that a link or a flow takes beside those of its law; none if the law can not run with it.
@@ -78,6 +94,19 @@ pub fn interoperable_keys(law: &str, is_link: bool) -> &'static [&'static str] {
     }
 }
 
+/// Returns the names of the laws that have settings, of links or of flows.
+pub(crate) fn with_keys() -> Vec<&'static str> {
+    let of_link = LinkConfig::all().map(|known| (known.name, Chosen::keys(known)));
+    let of_flow = SenderConfig::all().map(|known| (known.name, Chosen::keys(known)));
+    let mut names = Vec::new();
+    for (name, keys) in of_flow.chain(of_link) {
+        if !keys.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// Every law that a link or a flow can have.
 #[cfg(test)]
 pub(crate) fn all() -> Vec<&'static str> {
@@ -88,7 +117,7 @@ pub(crate) fn all() -> Vec<&'static str> {
 
 /// Returns the link law that belongs to flows with a law; `None`: links need none.
 pub fn link_law_of(flow: &str) -> Option<&'static str> {
-    let own = built::<LinkConfig>().find(|name| *name == flow);
+    let own = link_laws().into_iter().find(|name| *name == flow);
     own.or_else(|| flow.starts_with("xcp").then_some("xcp"))
 }
 

@@ -4,11 +4,11 @@ use congestlab_core::units::{BitRate, Bytes, Duration, Kind};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::language::queue::Amount;
-use crate::text::decode::{
+use congestlab_text::decode::{
     At, Language, below, out_of_range, quantity, record, text_schema, variant, wrong_type,
 };
-use crate::text::diagnostic::{Findings, choices};
-use crate::text::tree::{Node, Value};
+use congestlab_text::diagnostic::{Findings, choices};
+use congestlab_text::tree::{Node, Value};
 
 /// A number of active flows in the group, from a time on.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl Language for Gap {
             }
             None => Duration::decode(node, findings)?,
         };
-        if (1..=crate::text::decode::SPAN_MAX).contains(&gap.0) {
+        if (1..=congestlab_text::decode::SPAN_MAX).contains(&gap.0) {
             return Some(Self(gap));
         }
         out_of_range(

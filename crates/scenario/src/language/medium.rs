@@ -4,12 +4,12 @@ use congestlab_core::units::{Bytes, Kind};
 use congestlab_net::medium::{self, Access, Config, Frame};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::text::decode::{
+use congestlab_text::decode::{
     At, Language, below, choice_schema, fill, nothing_below, out_of_range, quantity, record, text_schema,
     unit, variant,
 };
-use crate::text::diagnostic::{Findings, Span};
-use crate::text::tree::{Node, Value};
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::tree::{Node, Value};
 
 /// Back-offs of 2^20 slots: a minute on Ethernet.
 const BACKOFF_LIMIT_MAX: u32 = 20;

@@ -5,22 +5,23 @@ use std::collections::BTreeSet;
 use congestlab_core::law::{Giver, Network, Remembers};
 use congestlab_core::units::{Duration, Ratio, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
-use congestlab_net::port::PortConfig;
+use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::{Limit, Record};
-use congestlab_net::service::PS_PER_S;
+use congestlab_net::service::{PS_PER_S, Service};
 use congestlab_net::source::SourceConfig;
-use congestlab_net::tcp::App;
+use congestlab_net::tcp::{self, App};
+use congestlab_sim::bounds::Bounds;
 use congestlab_sim::cloud::{self, Cloud, Node};
 use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::outcome::{Event, Sample};
-use congestlab_sim::{REMEMBERED, is_fleeting};
+use congestlab_sim::{Progress, REMEMBERED, is_fleeting};
 
 use crate::language::file::File;
 use crate::language::measure::Measure;
-use crate::text::decode::{At, Language};
-use crate::text::diagnostic::{Findings, Span};
-use crate::text::number::count;
-use crate::text::tree::inline;
+use congestlab_text::decode::{At, Language};
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::number::count;
+use congestlab_text::tree::inline;
 
 /// A packet on its way or in a queue, with the room that a growing ring keeps.
 const PACKET: u64 = 2 * 64;
@@ -37,6 +38,17 @@ const QUEUE: u64 = 128;
 const RECORD: u64 = size_of::<Record>() as u64;
 /// Memory of a link's law: its part of the file.
 const LAW: u64 = 2_048;
+/// An entry of a list of the file, such as a step of a rate: its text with all positions, and its part of the model. Those of a
+/// link count twice, because the other direction mirrors them.
+const ENTRY: u64 = 448;
+/// A character of the file: the text itself, and its values with all positions.
+const CHARACTER: u64 = 24;
+/// A claim beside its text.
+const CLAIM: u64 = 4_096;
+/// A link of a path, of a group or of a later change: its part of the model and of the engine.
+const STEP_OF_PATH: u64 = 96;
+/// A line of a trace.
+const STAMP: u64 = 16;
 /// Memory of a group: its part of the file and of the model.
 const GROUP: u64 = 5_632;
 /// Sender, receiver, histogram of round trip times, result.
@@ -68,6 +80,8 @@ const FLOW_SAMPLES: u64 = 5;
 const LINK_SAMPLES: [u64; 3] = [5, 7, 1];
 /// For each entry in a table of clouds.
 const CLOUD_SAMPLES: u64 = 3;
+/// Packets of a first window that the memory of the flow covers.
+const FIRST: u64 = 64;
 /// Segments that a sender may send without an ACK beside its initial window: timeouts back off.
 const UNASKED: u64 = 8;
 /// Packets in a round trip below which the least windows of XCP flows, one packet each, may be too much.
@@ -103,11 +117,17 @@ impl Needs {
     }
 }
 
-/// A run may take so many times what was estimated, because estimates are rough and engines count packets at hosts, too.
+/// A run may move so many times the packets that were estimated, because estimates are rough and engines count packets at
+/// hosts, too.
 const TIMES: u64 = 16;
+/// A run may take so many times the memory that was estimated.
+const BYTES_TIMES: u64 = 4;
 /// Packets, some seconds of work, and bytes that any run may take.
 const PACKETS_MIN: u64 = 20_000_000;
-const BYTES_MIN: u64 = 1 << 30;
+const BYTES_MIN: u64 = 512 << 20;
+/// Bytes that a run which takes more than its estimate must leave to the machine, so that it stops before the machine
+/// stops it.
+const LEFT_MIN: u64 = 256 << 20;
 
 /// Work and memory of a run, estimated before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,15 +139,32 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Says what a run takes that takes several times its estimate: `packets` reached a link or a host, and it holds `bytes` of
-    /// memory, if that is known. `None`: it takes no more than that.
-    pub fn exceeded(&self, packets: u64, bytes: Option<u64>) -> Option<String> {
+    /// Says what a run takes that takes several times its estimate: `packets` reached a link or a host, it holds `bytes` of
+    /// memory, and `left` bytes can still be had, where that is known. `None`: it may go on.
+    pub fn exceeded(&self, packets: u64, bytes: Option<u64>, left: Option<u64>) -> Option<String> {
         if packets > self.hops.saturating_mul(TIMES).max(PACKETS_MIN) {
             let (found, expected) = (count(packets as f64), count(self.hops as f64));
             return Some(format!("{found} packets have moved, and {expected} packet-hops were estimated"));
         }
-        let bytes = bytes.filter(|&bytes| bytes > self.bytes.saturating_mul(TIMES).max(BYTES_MIN))?;
-        Some(format!("it has taken {} of memory, and {} were estimated", text(bytes), text(self.bytes)))
+        let bytes = bytes.filter(|&bytes| bytes > self.bytes)?;
+        let taken =
+            format!("it has taken {} of memory, and {} were estimated", text(bytes), text(self.bytes));
+        if let Some(left) = left.filter(|&left| left < LEFT_MIN) {
+            return Some(format!("{taken}; {} are left", text(left)));
+        }
+        (bytes > self.bytes.saturating_mul(BYTES_TIMES).max(BYTES_MIN)).then_some(taken)
+    }
+
+    /// Says so of the run with this name, and when it was stopped; arguments as of [`Estimate::exceeded`].
+    pub fn stopped(
+        &self,
+        name: &str,
+        come: Progress,
+        bytes: Option<u64>,
+        left: Option<u64>,
+    ) -> Option<String> {
+        let excess = self.exceeded(come.packets, bytes, left)?;
+        Some(format!("{name}: stopped at {:.3} s of simulated time: {excess}", come.at as f64 / 1e12))
     }
 }
 
@@ -137,9 +174,14 @@ pub(crate) fn hops(model: &Model) -> u64 {
     model.groups.iter().map(|group| judge.hops(group)).fold(0, u64::saturating_add)
 }
 
-/// Bytes, at most and roughly.
-pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
-    Judge::new(model).needs(measure)
+/// Memory of a process that runs next to nothing: its code, and what its libraries keep.
+pub const PROCESS: u64 = 16 << 20;
+
+/// Bytes, at most and roughly, of a run of a file with so many characters and claims.
+pub(crate) fn needs(model: &Model, measure: &Measure, characters: usize, claims: usize) -> Needs {
+    let read =
+        CHARACTER.saturating_mul(characters as u64).saturating_add(CLAIM.saturating_mul(claims as u64));
+    Judge::new(model).needs(measure, read)
 }
 
 /// The packets that come to a link in the whole run, of all groups together.
@@ -192,6 +234,7 @@ struct Visit {
 /// the lengths of paths: never to links times groups.
 struct Judge<'a> {
     model: &'a Model,
+    bounds: Bounds<'a>,
     /// Mean rate of each link, bit/s.
     rates: Vec<u64>,
 }
@@ -199,10 +242,11 @@ struct Judge<'a> {
 impl<'a> Judge<'a> {
     fn new(model: &'a Model) -> Self {
         let rate = |link: &Link| link.port.service.mean_rate(0, model.duration).0;
-        Self { model, rates: model.links.iter().map(rate).collect() }
+        Self { model, bounds: Bounds::new(model), rates: model.links.iter().map(rate).collect() }
     }
 
-    fn needs(&self, measure: &Measure) -> Needs {
+    /// `read`: bytes that reading the file takes.
+    fn needs(&self, measure: &Measure, read: u64) -> Needs {
         let model = self.model;
         let groups = || model.groups.iter();
         let largest = |each: &dyn Fn(&Group) -> u64| {
@@ -252,18 +296,43 @@ impl<'a> Judge<'a> {
             let of_groups = groups().map(|group| self.repairs(group));
             events = at_links.chain(of_groups).fold(0, u64::saturating_add);
         }
+        // What a first window has beyond a few packets is between hosts and links at once, also if queues do not take it.
+        let bursts = groups().map(|group| self.burst(group).saturating_mul(group.count.into()));
+        let packets = packets.max(bursts.fold(0, u64::saturating_add));
         let (most_sent, _) = largest(&|group| self.offered(group));
         let timed = groups().filter(|group| times_segments(group)).map(|group| self.outstanding(group));
         let timed = timed.fold(0, u64::saturating_add).min(packets);
         let packets = packets.saturating_mul(PACKET).saturating_add(timed.saturating_mul(TIMED));
         let packets = packets.saturating_add(self.remembered(&loads)).saturating_add(tables(model, &loads));
         Needs([
-            (Part::Links, links().map(|((_, link), load)| written(link, load, is_sampled)).sum()),
+            (
+                Part::Links,
+                links().map(|((_, link), load)| written(link, load, is_sampled)).sum::<u64>()
+                    + self.listed()
+                    + read,
+            ),
             (Part::Flows(most_flows), hosts.saturating_add(agents).saturating_add(of_groups)),
             (fullest, packets),
             (Part::Series, samples.saturating_mul(SAMPLE)),
             (Part::Events(most_sent), events.saturating_mul(EVENT)),
         ])
+    }
+
+    /// Bytes for the lists of the file: steps of rates, times without ACKs, changes of paths and of numbers of flows.
+    fn listed(&self) -> u64 {
+        let of_link = |link: &Link| match &link.port.service {
+            Service::Fixed(_) => 0,
+            Service::Steps(steps) => ENTRY * steps.as_slice().len() as u64,
+            Service::Trace(trace) => STAMP * trace.opportunities() as u64,
+        };
+        let of_link = |link: &Link| of_link(link) + ENTRY * link.port.ack_blackout.iter().count() as u64;
+        let of_group = |group: &Group| {
+            let later = group.switches.iter().map(|switch| switch.path.len() + switch.back.len());
+            let steps = group.path.len() + group.back.len() + later.sum::<usize>();
+            ENTRY * (group.schedule.len() + group.switches.len()) as u64 + STEP_OF_PATH * steps as u64
+        };
+        let groups = self.model.groups.iter().map(of_group);
+        self.model.links.iter().map(of_link).chain(groups).sum()
     }
 
     /// By link: flows that come there do not go as soon as they could, since others take what they need.
@@ -343,7 +412,9 @@ impl<'a> Judge<'a> {
             let (outstanding, sent, granted) =
                 (self.outstanding(group), self.sent(group), self.granted(group));
             let round_trip = match &group.kind {
-                GroupKind::Tcp(config) if config.law.needs().states_round_trip => self.round_trip(group),
+                GroupKind::Tcp(config) if config.law.needs().states_round_trip => {
+                    self.round_trip(group).saturating_add(self.sending(group, config))
+                }
                 _ => Picos::MAX,
             };
             let visits = self.visits(group);
@@ -437,7 +508,22 @@ impl<'a> Judge<'a> {
             App::Transfer(size) | App::Bursts { total: Some(size), .. } => 2 * (size.0 / segment(group) + 1),
             _ => u64::MAX,
         };
-        awnd.min(size).saturating_mul(group.count.into()).min(self.offered(group))
+        let bound = self.bounds.segments(group).min(self.grown(group, config));
+        awnd.min(size).min(bound).saturating_mul(group.count.into()).min(self.offered(group))
+    }
+
+    /// Packets to which slow start takes a window in the run: twice as many in each round trip. A law that reads more than losses
+    /// and round trips may grow faster.
+    fn grown(&self, group: &Group, config: &tcp::Config) -> u64 {
+        let needs = config.law.needs();
+        if needs.network.is_some() || needs.begins_at_line_rate || needs.asks.is_some() {
+            return u64::MAX;
+        }
+        let rounds = self.model.duration / self.round_trip(group).max(1);
+        let first = u64::from(config.initial_window.max(1));
+        // The SYN takes one, and BBR's Startup grows by 2.9.
+        let doublings = u32::try_from(rounds.saturating_mul(3) / 2).unwrap_or(u32::MAX);
+        if doublings >= first.leading_zeros() { u64::MAX } else { first << doublings }
     }
 
     /// Packets that a group can send in the whole run: a source by its rate, a sender by its ACKs, each
@@ -445,8 +531,28 @@ impl<'a> Judge<'a> {
     fn offered(&self, group: &Group) -> u64 {
         match &group.kind {
             GroupKind::Source(config) => self.emitted(group, config),
-            GroupKind::Tcp(_) => (2 * self.acknowledged(group)).saturating_add(unasked(group)),
+            GroupKind::Tcp(_) => (2 * self.acknowledged(group)).saturating_add(self.unasked(group)),
         }
+    }
+
+    /// Packets that a group sends without being asked for them by ACKs.
+    fn unasked(&self, group: &Group) -> u64 {
+        (self.first(group) + UNASKED).saturating_mul(group.count.into())
+    }
+
+    /// Packets that a flow of a group sends at once when it begins, and again when timeouts have it begin anew.
+    fn first(&self, group: &Group) -> u64 {
+        let GroupKind::Tcp(config) = &group.kind else { return 0 };
+        let line = config.law.needs().begins_at_line_rate;
+        let line = if line { u64::MAX } else { config.initial_window.into() };
+        line.min(self.bounds.segments(group))
+    }
+
+    /// Packets of them that are between the host and its first link at once; an access link takes them one after the other.
+    fn burst(&self, group: &Group) -> u64 {
+        let first = self.first(group).saturating_sub(FIRST);
+        let access = |pipe: Pipe| carried(pipe.rate.0, pipe.delay) / segment(group) + 1;
+        group.access.map_or(first, |pipe| first.min(access(pipe)))
     }
 
     /// Datagrams that the sources of a group send, those that its schedule lets.
@@ -476,19 +582,33 @@ impl<'a> Judge<'a> {
     fn granted(&self, group: &Group) -> u64 {
         let GroupKind::Tcp(config) = &group.kind else { return 0 };
         let Some(asks) = config.law.needs().asks else { return 0 };
-        let asked = asks.0.saturating_mul(8).saturating_mul(group.count.into());
-        let believed =
-            group.path.iter().filter_map(|&link| match &self.model.links[link as usize].port.law {
-                Some(law) if law.follows_service => Some(self.rates[link as usize]),
-                // What it is told holds until a source says other, and whenever that is stale.
-                Some(law) => {
-                    let told = law.config.capacity().0.saturating_mul(8);
-                    let has_source = self.model.links[link as usize].port.capacity_from.is_some();
-                    Some(if has_source { told.max(self.rates[link as usize]) } else { told })
-                }
-                None => None,
-            });
+        // No flow sends more in a round trip than its path holds several times.
+        let round_trip = self.round_trip(group).saturating_add(self.sending(group, config)).max(1);
+        let bound =
+            u128::from(self.bounds.window(group).0) * 8 * u128::from(PS_PER_S) / u128::from(round_trip);
+        let asked = asks.0.saturating_mul(8).min(u64::try_from(bound).unwrap_or(u64::MAX));
+        let asked = asked.saturating_mul(group.count.into());
+        let believed = group.path.iter().filter_map(|&link| match self.answers(group, link) {
+            Some(law) if law.follows_service => Some(self.rates[link as usize]),
+            // What it is told holds until a source says other, and whenever that is stale.
+            Some(law) => {
+                let told = law.config.capacity().0.saturating_mul(8);
+                let has_source = self.model.links[link as usize].port.capacity_from.is_some();
+                Some(if has_source { told.max(self.rates[link as usize]) } else { told })
+            }
+            None => None,
+        });
         believed.fold(asked, u64::min)
+    }
+
+    /// The law of a link, if it gives what the law of a group asks for: one of another family is no answer.
+    fn answers(&self, group: &Group, link: u32) -> Option<&LawConfig> {
+        let law = self.model.links[link as usize].port.law.as_ref()?;
+        let GroupKind::Tcp(config) = &group.kind else { return None };
+        match config.law.needs().network {
+            Some(Network { giver: Giver::Law(signal), .. }) if signal != law.config.signal() => None,
+            _ => Some(law),
+        }
     }
 
     /// Events of a group: what it loses because it asks how much it may send, and what it does about it.
@@ -502,7 +622,7 @@ impl<'a> Judge<'a> {
     fn sent(&self, group: &Group) -> u64 {
         match &group.kind {
             GroupKind::Source(_) => self.offered(group),
-            GroupKind::Tcp(_) => self.acknowledged(group).saturating_add(unasked(group)),
+            GroupKind::Tcp(_) => self.acknowledged(group).saturating_add(self.unasked(group)),
         }
     }
 
@@ -516,8 +636,9 @@ impl<'a> Judge<'a> {
             },
             GroupKind::Source(_) => u64::MAX,
         };
-        let sent =
-            self.sent(group).min(whole.saturating_mul(group.count.into()).saturating_add(unasked(group)));
+        let sent = self
+            .sent(group)
+            .min(whole.saturating_mul(group.count.into()).saturating_add(self.unasked(group)));
         // Lost once, sent again, and lost again.
         let sent = (sent as f64 * (1.0 + 2.0 * self.loss(group))) as u64;
         // Access and exit are links, both ways.
@@ -536,7 +657,7 @@ impl<'a> Judge<'a> {
         let window = self.acknowledged(group) as f64 / rounds.max(1) as f64 / f64::from(group.count.max(1));
         let needs = config.law.needs();
         // Where links that are asked have capacity for a few packets of each flow, next to nothing is lost.
-        let obeys = |&link: &u32| self.model.links[link as usize].port.law.is_some();
+        let obeys = |&link: &u32| self.answers(group, link).is_some();
         if needs.asks.is_some() && window > FEW && group.path.iter().all(obeys) {
             return 0.01;
         }
@@ -544,14 +665,10 @@ impl<'a> Judge<'a> {
             return f64::from(part.0) / f64::from(Ratio::ONE.0);
         }
         // A law that keeps its window on loss grows for as long as no link tells it to stop.
-        let is_answered = |signal: &str| {
-            let mut laws =
-                group.path.iter().filter_map(|&link| self.model.links[link as usize].port.law.as_ref());
-            laws.any(|law| law.config.signal() == signal)
-        };
+        let is_answered = || group.path.iter().any(|&link| self.answers(group, link).is_some());
         if needs.withstands_loss
-            && let Some(Network { giver: Giver::Law(signal), .. }) = needs.network
-            && !is_answered(signal)
+            && matches!(needs.network, Some(Network { giver: Giver::Law(_), .. }))
+            && !is_answered()
         {
             return 0.5;
         }
@@ -563,6 +680,18 @@ impl<'a> Judge<'a> {
         // With the window to the power of -5/4 instead of -4/3, which takes square roots only, this is
         // above both for round trips of up to a second.
         (2.0 / (window * window.sqrt().sqrt())).min(1.0)
+    }
+
+    /// Time that a segment and its ACK take to be sent on the way that is fastest.
+    fn sending(&self, group: &Group, config: &tcp::Config) -> Picos {
+        let sent = |links: &[u32], size: u16| {
+            links
+                .iter()
+                .map(|&link| self.model.links[link as usize].port.service.shortest(size))
+                .sum::<Picos>()
+        };
+        let both = group.paths().map(|(path, back)| sent(path, config.segment) + sent(back, config.ack));
+        both.min().unwrap_or(0)
     }
 
     /// Propagation, both ways, on the shortest of its paths.
@@ -674,16 +803,6 @@ fn room(port: &PortConfig, rate: u64, load: &Load, duration: Picos) -> u64 {
     let each = (0..port.discipline.queues()).map(|queue| waiting(port.discipline.limit(queue, port.limit)));
     let in_queues = each.fold(0, u64::saturating_add).min(waiting(port.discipline.total(port.limit)));
     on_wire.saturating_add(in_queues).min(load.outstanding)
-}
-
-/// Packets that a group sends without being asked for them by ACKs.
-fn unasked(group: &Group) -> u64 {
-    match &group.kind {
-        GroupKind::Tcp(config) => {
-            (u64::from(config.initial_window) + UNASKED).saturating_mul(group.count.into())
-        }
-        GroupKind::Source(_) => 0,
-    }
 }
 
 /// Events at a link beside: drops of what nobody asked for, errors, marks, control intervals.

@@ -3,11 +3,11 @@
 use congestlab_core::units::{BitRate, Bytes, Duration, Kind};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::text::decode::{
+use congestlab_text::decode::{
     Language, NUMBER, number_or_text, out_of_range, quantity, text_schema, wrong_type,
 };
-use crate::text::diagnostic::Findings;
-use crate::text::tree::{Node, Value};
+use congestlab_text::diagnostic::Findings;
+use congestlab_text::tree::{Node, Value};
 
 /// Millionths in one.
 const MILLION: u64 = 1_000_000;

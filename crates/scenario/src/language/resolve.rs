@@ -8,6 +8,8 @@ mod medium;
 mod needs;
 mod xcp_i;
 
+use std::collections::BTreeSet;
+
 use congestlab_core::units::Duration;
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_sim::model::{self, Model};
@@ -15,10 +17,12 @@ pub(crate) use link::TRACE_BYTES_MAX;
 
 use crate::language::file;
 use crate::language::file::{File, Flow, Reverse};
+use crate::language::law::{Discipline, FlowLaw};
+use crate::language::laws::Laws;
 use crate::language::settings::{Chosen, Configuration};
-use crate::text::decode::{At, Named, PacketSize, SPAN_MAX, fill};
-use crate::text::diagnostic::{Findings, Span};
-use crate::text::files::Files;
+use congestlab_text::decode::{At, Named, PacketSize, SPAN_MAX, fill};
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::files::Files;
 
 /// Ethernet's usual MTU.
 const PACKET_SIZE: PacketSize = PacketSize(1500);
@@ -29,8 +33,42 @@ fn picos(span: Duration) -> Picos {
     span.0.saturating_mul(PS_PER_NS)
 }
 
+/// Both directions of all links, as the model numbers them: place in the file, what is written there, and where.
+/// Without [`link::wires`], which fills in the reverses, a mirror is the link itself.
+fn directions(links: &Named<file::Link>) -> impl Iterator<Item = (String, &file::Link, Span)> {
+    links.0.iter().flat_map(|(name, link)| {
+        let place = format!("links.{}", name.value);
+        let reverse = link
+            .value
+            .reverse
+            .as_ref()
+            .map_or((&link.value, link.span), |reverse| (&*reverse.value.0, reverse.span));
+        [(place.clone(), &link.value, link.span), (format!("{place}.reverse"), reverse.0, reverse.1)]
+    })
+}
+
+/// Writes the keys of each law to the links and flows that run it and do not have them.
+fn complete(file: &mut File, laws: &Laws) {
+    for (_, link) in file.links.iter_mut().flat_map(|links| &mut links.value.0) {
+        let reverse =
+            link.value.reverse.as_mut().map(|At { value: Reverse(reverse, _), .. }| &mut reverse.law);
+        for law in [Some(&mut link.value.law), reverse].into_iter().flatten().flatten() {
+            laws.complete_link(&mut law.value.0);
+        }
+    }
+    for (_, flow) in file.flows.iter_mut().flat_map(|flows| &mut flows.value.0) {
+        if let Some(At { value: FlowLaw::Sender(law), .. }) = &mut flow.value.law {
+            laws.complete_flow(law);
+        }
+    }
+}
+
 /// Fills `file` and makes the model of it. `None` after an error.
 pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -> Option<Model> {
+    if let Some(laws) = file.laws.take() {
+        complete(file, &laws.value);
+    }
+    mirror(file);
     let (duration, warmup, seed) = run(file, findings)?;
     let series =
         file.measure.get_or_insert_with(|| At { value: file::Series::default(), span: Span::default() });
@@ -97,7 +135,7 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
         });
         ports.push(forward.map(|port| model::Link { name: name.value.clone(), port }));
         findings.at.push("reverse".into());
-        let Some(At { value: Reverse(reverse), span }) = &mut link.value.reverse else { return None };
+        let Some(At { value: Reverse(reverse, _), span }) = &mut link.value.reverse else { return None };
         let wire = wires[2 * index + 1].as_ref();
         let backward =
             wire.and_then(|wire| link::port(reverse, *span, wire, round_trip, base_rtt, duration, findings));
@@ -135,6 +173,40 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
     medium::share(&mut model, links, findings);
     needs::check(&model, links, flows, findings);
     (!findings.has_errors()).then_some(model)
+}
+
+/// Gives the mirror of each link over which a flow sends data the link's law and queue, as ns-2's `duplex-link` does, but for
+/// what `reverse` states.
+fn mirror(file: &mut File) {
+    let flows = file.flows.iter().flat_map(|flows| &flows.value.0);
+    let paths = flows.flat_map(|(_, flow)| {
+        let switches = flow.value.switch.iter().flat_map(|switches| &switches.value);
+        flow.value.path.iter().chain(switches.filter_map(|switch| switch.value.path.as_ref()))
+    });
+    let names = paths.flat_map(|path| &path.value).filter_map(|name| name.value.strip_suffix(".reverse"));
+    let names: BTreeSet<String> = names.map(str::to_owned).collect();
+    let links = file.links.iter_mut().flat_map(|links| &mut links.value.0);
+    for (_, At { value: link, span }) in links.filter(|(name, _)| names.contains(&name.value)) {
+        let reverse = link.reverse.take().unwrap_or(At { value: Reverse::default(), span: *span });
+        let At { value: Reverse(mut back, is_bare), span } = reverse;
+        if let (None, false, Some(law)) = (&back.law, is_bare, &link.law) {
+            let mut law = law.clone();
+            if back.rate.is_some() {
+                // It is of the link's own rate.
+                law.value.0.forget("capacity");
+            }
+            back.law = Some(law);
+            back.profile = back.profile.take().or(link.profile.clone());
+            back.capacity_from = back.capacity_from.take().or(link.capacity_from.clone());
+            back.feedback_at = back.feedback_at.take().or(link.feedback_at.clone());
+            back.police = back.police.take().or(link.police.clone());
+        }
+        let needs_law = matches!(&link.discipline, Some(At { value: Discipline::XcpTcp(_), .. }));
+        if back.discipline.is_none() && (back.law.is_some() || !needs_law) {
+            back.discipline = link.discipline.clone();
+        }
+        link.reverse = Some(At { value: Reverse(back, is_bare), span });
+    }
 }
 
 /// Duration, warm-up and seed.

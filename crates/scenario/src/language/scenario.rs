@@ -20,11 +20,11 @@ use crate::judging::{figure, grid, metric, tolerances};
 use crate::language::file::File;
 use crate::language::measure::Measure;
 use crate::language::{law, memory, resolve};
-use crate::text::decode::{At, Language as _};
-use crate::text::diagnostic::{DOCUMENT, Diagnostics, Findings, Sources};
-use crate::text::files::{Files, text_of};
-use crate::text::tree::Node;
-use crate::text::{disk, path, tree};
+use congestlab_text::decode::{At, Language as _};
+use congestlab_text::diagnostic::{DOCUMENT, Diagnostics, Findings, Sources};
+use congestlab_text::files::{Files, text_of};
+use congestlab_text::tree::Node;
+use congestlab_text::{disk, path, tree};
 
 /// A list of values for a path: an axis of a sweep's grid.
 #[derive(Clone, Debug)]
@@ -396,14 +396,21 @@ impl Scenario {
         tree::to_file(&self.file.encode())
     }
 
-    /// Returns a rough upper bound of the memory that a run takes, bytes.
+    /// Returns a rough upper bound of the memory that a run takes beside that of the process, bytes.
     pub fn memory_needed(&self, measure: &Measure) -> u64 {
-        memory::needs(&self.model, measure).sum()
+        self.needs(measure).sum()
     }
 
-    /// Returns rough upper bounds of the work and the memory of a run.
+    fn needs(&self, measure: &Measure) -> memory::Needs {
+        let characters = self.sources.iter().map(|source| source.inner().len()).sum();
+        memory::needs(&self.model, measure, characters, self.claims.len())
+    }
+
+    /// Returns estimates of the work of a run and of the memory that its process takes, within a factor of two.
     pub fn estimate(&self, measure: &Measure) -> memory::Estimate {
-        memory::Estimate { hops: memory::hops(&self.model), bytes: self.memory_needed(measure) }
+        // The process is there already when a run is refused, and is in what the machine has no more.
+        let bytes = self.memory_needed(measure).saturating_add(memory::PROCESS);
+        memory::Estimate { hops: memory::hops(&self.model), bytes }
     }
 
     /// Checks that a run needs no more than `available` bytes of memory.
@@ -411,7 +418,7 @@ impl Scenario {
     /// # Errors
     /// Returns the part that needs most, where the file sets it, and how much of it would fit.
     pub fn require_memory(&self, measure: &Measure, available: u64) -> Result<(), Diagnostics> {
-        let needs = memory::needs(&self.model, measure);
+        let needs = self.needs(measure);
         if needs.sum() <= available {
             return Ok(());
         }

@@ -11,11 +11,11 @@ use congestlab_core::units::{BitRate, Duration, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::language::xcp_i::{InteroperableFlow, InteroperableLink};
-use crate::text::decode::{
+use congestlab_text::decode::{
     At, Chance, Language, Variant, integer, table, table_schema, unknown_key, value, word,
 };
-use crate::text::diagnostic::{Findings, Span};
-use crate::text::tree::{Entry, Node, Table, Value};
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::tree::{Entry, Node, Table, Value};
 
 /// A key: its name, its meaning, its schema, and true if it must be there.
 type Described = (&'static str, &'static str, Schema, bool);
@@ -41,21 +41,6 @@ impl Beside for InteroperableFlow {
 
     fn described(generator: &mut SchemaGenerator) -> Vec<Described> {
         Self::keys(generator)
-    }
-}
-
-/// Queue laws have nothing beside their own settings.
-impl Language for () {
-    fn decode(_: &Node, _: &mut Findings) -> Option<Self> {
-        Some(())
-    }
-
-    fn encode(&self) -> Value {
-        Value::table([])
-    }
-
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object" })
     }
 }
 
@@ -85,6 +70,54 @@ pub(crate) trait Configuration: Settings + Clone + 'static {
     fn all() -> impl Iterator<Item = Known<Self>>;
     /// Takes the keys of [`Configuration::Beside`].
     fn is_interoperable(&self) -> bool;
+    /// Returns the names of presets that run here.
+    fn presets() -> &'static [Preset] {
+        &[]
+    }
+}
+
+/// Name for a law with some of its keys set; a key that a scenario writes beside it wins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Preset {
+    /// Name of the preset.
+    pub(crate) name: &'static str,
+    /// Law that it stands for.
+    pub(crate) law: &'static str,
+    /// Keys with a word.
+    words: &'static [(&'static str, &'static str)],
+    /// Keys that are true.
+    switches: &'static [&'static str],
+}
+
+impl Preset {
+    /// P-XCP, XCP-i and XCP-r together, on links: shares of limited flows, edges of clouds.
+    const PIR_OF_LINKS: Self = Self {
+        name: "xcp-pir",
+        law: "pxcp",
+        words: &[("virtual_queue", "cloud")],
+        switches: &["interoperable"],
+    };
+    /// The same of flows: a window that the receiver keeps, and that no loss takes away.
+    const PIR_OF_FLOWS: Self = Self {
+        name: "xcp-pir",
+        law: "xcp-r",
+        words: &[("loss", "maintain")],
+        switches: &["pacing", "interoperable"],
+    };
+
+    /// The keys, as if they were written at `span`.
+    fn keys(&self, span: Span) -> Node {
+        let words = self.words.iter().map(|(key, word)| ((*key).to_owned(), Value::string(*word)));
+        let switches = self.switches.iter().map(|key| ((*key).to_owned(), Value::Boolean(true)));
+        let Value::Table(mut table) = Value::table(words.chain(switches)) else {
+            return Node { span, value: Value::Table(Table::default()) };
+        };
+        for entry in &mut table.0 {
+            entry.span = span;
+            entry.node.span = span;
+        }
+        Node { span, value: Value::Table(table) }
+    }
 }
 
 /// The protocols with a part that runs here.
@@ -105,6 +138,10 @@ impl Configuration for LinkConfig {
     fn is_interoperable(&self) -> bool {
         self.is_steered()
     }
+
+    fn presets() -> &'static [Preset] {
+        &[Preset::PIR_OF_LINKS]
+    }
 }
 
 impl Configuration for SenderConfig {
@@ -116,6 +153,10 @@ impl Configuration for SenderConfig {
 
     fn is_interoperable(&self) -> bool {
         self.needs().is_interoperable
+    }
+
+    fn presets() -> &'static [Preset] {
+        &[Preset::PIR_OF_FLOWS]
     }
 }
 
@@ -160,19 +201,76 @@ pub(crate) struct Chosen<C: Configuration> {
 impl<C: Configuration> Chosen<C> {
     /// The law of that name. The outer `None`: there is none here.
     pub(crate) fn decode(variant: &Variant<'_>, findings: &mut Findings) -> Option<Option<Self>> {
-        let known = C::all().find(|known| known.name == variant.name)?;
+        let preset = C::presets().iter().find(|preset| preset.name == variant.name);
+        let law = preset.map_or(variant.name, |preset| preset.law);
+        let known = C::all().find(|known| known.name == law)?;
         findings.at.push(variant.name.into());
-        let chosen = Self::below(known, &variant.below, findings);
+        let own = preset.and_then(|preset| Self::below(known.clone(), &preset.keys(variant.span), findings));
+        let mut chosen = Self::below(known, &variant.below, findings);
         findings.at.pop();
+        if let (Some(chosen), Some(own)) = (&mut chosen, &own) {
+            chosen.take_missing(own);
+        }
         Some(chosen)
     }
 
-    fn below(known: Known<C>, node: &Node, findings: &mut Findings) -> Option<Self> {
-        let Known { name, mut config, .. } = known;
+    /// The keys of a law, with those of [`Configuration::Beside`].
+    pub(crate) fn keys(known: Known<C>) -> Vec<&'static str> {
+        let mut config = known.config;
         let mut keys = Vec::new();
         config.each(&mut |key, _, _| keys.push(key));
+        if config.is_interoperable() {
+            keys.extend(C::Beside::NAMES);
+        }
+        keys
+    }
+
+    /// The law `name` with the keys in the table `node`, which `findings.at` names. The outer `None`: there is none here.
+    pub(crate) fn of_keys(name: &str, node: &Node, findings: &mut Findings) -> Option<Option<Self>> {
+        let known = C::all().find(|known| known.name == name)?;
+        Some(Self::below(known, node, findings))
+    }
+
+    /// Takes each key from `other`, which is the same law, unless it is written here.
+    pub(crate) fn take_missing(&mut self, other: &Self) {
+        let mut from = other.config.clone();
+        for (key, at) in &other.written {
+            if self.span(key).is_some() {
+                continue;
+            }
+            from.each(&mut |name, _, value| {
+                if name == *key {
+                    self.config.each(&mut |name, _, to| {
+                        if name == *key {
+                            copy(&value, to);
+                        }
+                    });
+                }
+            });
+            self.written.push((key, at.clone()));
+        }
+        self.beside.take_missing(&other.beside);
+    }
+
+    /// Has a key take its default, as if it were not written.
+    pub(crate) fn forget(&mut self, key: &str) {
+        self.written.retain(|(written, _)| *written != key);
+    }
+
+    /// The keys that are written, with their values.
+    pub(crate) fn written(&self) -> Vec<(String, Value)> {
+        let mut keys: Vec<_> =
+            self.written.iter().map(|(key, at)| ((*key).to_owned(), at.value.clone())).collect();
+        if let Value::Table(beside) = self.beside.encode() {
+            keys.extend(beside.0.into_iter().map(|entry| (entry.key, entry.node.value)));
+        }
+        keys
+    }
+
+    fn below(known: Known<C>, node: &Node, findings: &mut Findings) -> Option<Self> {
+        let keys = Self::keys(known.clone());
+        let Known { name, mut config, .. } = known;
         let beside = if config.is_interoperable() { C::Beside::NAMES } else { &[] };
-        keys.extend(beside);
         let (mut written, mut others) = (Vec::new(), Table::default());
         for entry in &table(node, &keys, findings)?.0 {
             if beside.contains(&entry.key.as_str()) {
@@ -289,6 +387,12 @@ pub(crate) fn schemas<C: Configuration>(generator: &mut SchemaGenerator) -> Vec<
             schemas.push((name, table_schema(about, keys)));
         }
     }
+    for preset in C::presets() {
+        let of_law = schemas.iter().find(|(name, _)| *name == preset.law);
+        if let Some(schema) = of_law.map(|(_, schema)| schema.clone()) {
+            schemas.push((preset.name, schema));
+        }
+    }
     schemas
 }
 
@@ -323,6 +427,21 @@ fn read(entry: &Entry, field: Field<'_>, findings: &mut Findings) -> Option<At<V
             to.choose(words[found?]);
             Some(At { value: Value::string(to.word()), span: entry.node.span })
         }
+    }
+}
+
+/// Copies a setting of the same key.
+fn copy(from: &Field<'_>, to: Field<'_>) {
+    match (from, to) {
+        (Field::Switch(from), Field::Switch(to)) => *to = **from,
+        (Field::Factor(from), Field::Factor(to)) | (Field::Share(from), Field::Share(to)) => *to = **from,
+        (Field::Weight(from), Field::Weight(to)) => *to = **from,
+        (Field::Span(from), Field::Span(to)) => *to = **from,
+        (Field::Rate(from), Field::Rate(to)) => *to = **from,
+        (Field::Count(from), Field::Count(to)) => *to = **from,
+        (Field::Number(from, _), Field::Number(to, _)) => *to = **from,
+        (Field::Word(from), Field::Word(to)) => to.choose(from.word()),
+        _ => {}
     }
 }
 

@@ -9,11 +9,11 @@ use congestlab_core::units::BitRate;
 use miette::NamedSource;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::text::decode::{At, Language, Named, integer, missing, record, words, wrong_type};
-use crate::text::diagnostic::{Diagnostics, Findings, Sources, Span};
-use crate::text::files::text_of;
-use crate::text::tree;
-use crate::text::tree::{Node, Value};
+use congestlab_text::decode::{At, Language, Named, integer, missing, record, words, wrong_type};
+use congestlab_text::diagnostic::{Diagnostics, Findings, Sources, Span};
+use congestlab_text::files::text_of;
+use congestlab_text::tree;
+use congestlab_text::tree::{Node, Value};
 
 /// The largest file: a thousand interfaces take a tenth of it.
 const BYTES_MAX: u64 = 1 << 20;
@@ -43,6 +43,8 @@ record! {
         rate: BitRate,
         /// Source that the capacity follows: "trace:FILE", "command:CMD", "drain", "qdisc" or "bql"; `rate` holds while it is stale.
         capacity_from: String,
+        /// User that the command of `capacity_from` runs as; "nobody".
+        capacity_user: String,
         /// Classes of XCP and of all other traffic: "flows", or XCP's part of the link, such as "0.5"; one queue for all.
         beside_tcp: String,
         /// Limit of the queue, such as "200 packets" or "250 kB"; 100 ms at the rate, at least 100 kB.
@@ -192,6 +194,8 @@ pub struct Router {
     pub rate: Option<Placed<BitRate>>,
     /// Source of the capacity, as on the command line.
     pub capacity_from: Option<Placed<String>>,
+    /// User that its command runs as.
+    pub capacity_user: Option<Placed<String>>,
     /// Weights of XCP and of all other traffic, as on the command line.
     pub beside_tcp: Option<Placed<String>>,
     /// Limit of the queue, as on the command line.
@@ -294,7 +298,8 @@ fn check_name(name: &str, span: Span, findings: &mut Findings) {
 
 /// The keys of a router that fit together.
 fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> Option<Router> {
-    let RouterKeys { law, rate, capacity_from, beside_tcp, queue, shape, encoding, set } = &keys.value;
+    let RouterKeys { law, rate, capacity_from, capacity_user, beside_tcp, queue, shape, encoding, set } =
+        &keys.value;
     check_name(&name.value, name.span, findings);
     let is_shaped = shape.as_ref().is_none_or(|shape| shape.value);
     findings.at.extend(["routers".to_owned(), name.value.clone()]);
@@ -315,6 +320,15 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
             format!("`{}.beside_tcp` is there, and no shaper of its own to have classes", findings.place());
         findings.error("scenario::range", weights.span, message, "leave it out, or `shape = false`");
     }
+    if let Some(user) = capacity_user.as_ref().filter(|_| capacity_from.is_none()) {
+        let message = format!("`{}.capacity_user` is there, and no command to run", findings.place());
+        findings.error(
+            "scenario::range",
+            user.span,
+            message,
+            "leave it out, or capacity_from = \"command:CMD\"",
+        );
+    }
     findings.at.clear();
     let set = set.as_ref().map_or(&[][..], |set| &set.value.0);
     Some(Router {
@@ -322,6 +336,7 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         law: Placed::of(law.as_ref()?, Clone::clone),
         rate: rate.as_ref().map(|rate| Placed::of(rate, |rate| *rate)),
         capacity_from: capacity_from.as_ref().map(|source| Placed::of(source, Clone::clone)),
+        capacity_user: capacity_user.as_ref().map(|user| Placed::of(user, Clone::clone)),
         beside_tcp: beside_tcp.as_ref().map(|weights| Placed::of(weights, Clone::clone)),
         queue: queue.as_ref().map(|queue| Placed::of(queue, Clone::clone)),
         shape: is_shaped,
@@ -415,6 +430,10 @@ mod tests {
             (
                 "[routers.e]\nlaw = \"xcp\"\nshape = false\nbeside_tcp = \"flows\"\n",
                 "x.toml:4:14: `routers.e.beside_tcp` is there, and no shaper of its own to have classes",
+            ),
+            (
+                "[routers.e]\nlaw = \"xcp\"\nrate = \"1 Mbit/s\"\ncapacity_user = \"modem\"\n",
+                "x.toml:4:17: `routers.e.capacity_user` is there, and no command to run",
             ),
             (
                 "[routers.e]\nlaw = \"xcp\"\nbeside_tcp = 0.5\n",

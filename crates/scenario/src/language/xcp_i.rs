@@ -1,16 +1,18 @@
 //! The settings of XCP-i in scenarios, which laws of the XCP family have beside their own.
 
-use congestlab_core::units::{Duration, Kind};
-use schemars::{Schema, SchemaGenerator};
+use congestlab_core::units::{Duration, Kind, Ratio};
+use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::language::estimator::Estimator;
-use crate::text::decode::{Chance, Language, quantity, record, text_schema, words};
-use crate::text::diagnostic::Findings;
-use crate::text::tree::{Node, Value};
+use congestlab_text::decode::{Chance, Language, quantity, record, text_schema, words};
+use congestlab_text::diagnostic::Findings;
+use congestlab_text::tree::{Node, Value};
 
 words! {
     /// The treatment of packets of a cloud whose bandwidth is not known.
     NoEstimate {
+        /// Pass with the oracle; with other estimators hold while an answer is awaited.
+        Auto = "auto",
         /// Feedback to these packets is left as it is.
         Pass = "pass",
         /// Feedback to these packets is not positive.
@@ -40,16 +42,20 @@ record! {
         /// Estimator of the bandwidth of the cloud behind or before the link: oracle (default), pathchirp,
         /// pathload, direct, passive.
         estimator: Estimator,
-        /// Treatment of packets of a cloud without an estimate: pass (default), hold (no increase).
+        /// Treatment of packets of a cloud before its first estimate: auto (default: pass with the oracle; with other estimators hold
+        /// while an answer is awaited), pass, hold (no increase).
         no_estimate: NoEstimate,
-        /// Queue that the virtual router drains: auto (default: host with the oracle, else cloud), host (of this router), cloud, none.
+        /// Queue that the virtual router drains: cloud (default), host (of this router, the paper's), auto (host with the oracle,
+        /// else cloud), none.
         virtual_queue: VirtualQueue,
         /// Estimates may be negative; true.
         signed: bool,
-        /// Part of a positive estimate that is there to give away; 1. Less where edges share a link unseen.
-        release: Chance,
-        /// Part of the cloud's own traffic that is given back in each interval; 0.
-        give_back: Chance,
+        /// Part of a positive estimate that is there to give away: auto (default: all of it, divided by the number of upstream
+        /// neighbours that send), or a part. Less where edges share a link unseen. XCP-i's paper: 1.
+        release: Part,
+        /// Part of the cloud's own traffic that is given back in each interval: auto (default: 0.03 where several upstream neighbours
+        /// send, otherwise 0), or a part. XCP-i's paper: 0.
+        give_back: Part,
         /// Time between two requests for an estimate: interval (default: the end of each control interval), or a time.
         period: Period,
         /// Time to wait for an answer, at least three round trips between the edges; 1 s.
@@ -72,6 +78,43 @@ record! {
     InteroperableFlow {
         /// Carry the TTL by which routers find clouds; false.
         interoperable: bool,
+    }
+}
+
+/// A part of a whole, or `auto`: by the number of upstream neighbours that send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Part {
+    Auto,
+    Of(Chance),
+}
+
+impl Part {
+    /// Returns the part; `None`: auto.
+    pub(crate) fn ratio(self) -> Option<Ratio> {
+        match self {
+            Self::Auto => None,
+            Self::Of(part) => Some(part.ratio()),
+        }
+    }
+}
+
+impl Language for Part {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(word) if word == "auto" => Some(Self::Auto),
+            _ => Chance::decode(node, findings).map(Self::Of),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Auto => Value::string("auto"),
+            Self::Of(part) => part.encode(),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": "auto" }, { "type": "number", "minimum": 0, "maximum": 1 }] })
     }
 }
 

@@ -9,8 +9,8 @@ use crate::language::scenario::{FILE_BYTES_MAX, Scenario};
 use crate::results::result::SCHEMA;
 use crate::results::tables;
 pub use crate::results::tables::{EventRow, SeriesRow};
-use crate::text::diagnostic::Diagnostics;
-use crate::text::disk::{hash_file, read_file};
+use congestlab_text::diagnostic::Diagnostics;
+use congestlab_text::disk::{hash_file, read_file};
 
 /// The normalised scenario, in the folder of a run.
 pub const SCENARIO: &str = "scenario.toml";
@@ -45,6 +45,9 @@ pub enum FolderError {
     /// There is no such folder.
     #[error("there is no folder {}", .0.display())]
     NoFolder(PathBuf),
+    /// A file, and no folder.
+    #[error("{} is a file and no folder", .0.display())]
+    File(PathBuf),
     /// The folder holds something other than a run.
     #[error("{} is not the folder of a run: it has no {SUMMARY} and no {SCENARIO}", .0.display())]
     NotARun(PathBuf),
@@ -110,6 +113,13 @@ pub enum FolderError {
     },
 }
 
+impl FolderError {
+    /// What is at a path that is no folder.
+    pub fn none(path: PathBuf) -> Self {
+        if path.exists() { Self::File(path) } else { Self::NoFolder(path) }
+    }
+}
+
 /// Why a file is refused whose hash is another.
 const NOT_NAMED: &str = "it is not the file that summary.json names";
 const NOT_OF_IT: &str = "summary.json names a file that is not of this folder";
@@ -123,7 +133,7 @@ impl RunFolder {
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let path = path.to_owned();
         if !path.is_dir() {
-            return Err(FolderError::NoFolder(path));
+            return Err(FolderError::none(path));
         }
         let is_missing = |name: &&str| !path.join(name).is_file();
         if [SUMMARY, SCENARIO].iter().all(is_missing) {

@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 
 use crate::judging::seeds::SEED;
 use crate::language::scenario::Scenario;
-use crate::text::decode::Language as _;
-use crate::text::disk::file_name;
-use crate::text::path;
-use crate::text::tree::{Value, at, inline, to_json, value_of};
+use congestlab_text::decode::Language as _;
+use congestlab_text::disk::file_name;
+use congestlab_text::path;
+use congestlab_text::tree::{Value, at, inline, to_json, value_of};
 
 /// A run, as its tables name it.
 pub(crate) struct Origin {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::judging::claims::Judgement;
 use crate::language::scenario::Scenario;
-use crate::text::diagnostic::{Diagnostics, choices};
-use crate::text::files::Files;
+use congestlab_text::diagnostic::{Diagnostics, choices};
+use congestlab_text::files::Files;
 
 /// `paper.toml`.
 #[derive(Clone, Debug, Deserialize)]

@@ -21,7 +21,7 @@ use flate2::write::DeflateEncoder;
 use serde_json::Value as Json;
 
 use crate::results::folder::SUMMARY_MAX;
-use crate::text::disk;
+use congestlab_text::disk;
 
 /// How the name of a file of records ends.
 const LOG: &str = "log";
@@ -99,17 +99,16 @@ pub(crate) fn pack(record: &Json) -> io::Result<Vec<u8>> {
     body.finish()
 }
 
-/// Nobody else runs the point as long as this is there.
+/// Nobody else runs the point as long as this is there. Its file goes with it: who opens it still, or anew, finds the record, or
+/// runs the point once more.
 #[derive(Debug)]
 pub(crate) struct Claim {
     path: PathBuf,
     _held: File,
 }
 
-impl Claim {
-    /// The record is on disk.
-    pub(crate) fn done(self) {
-        // Who opens it still, or anew, finds the record.
+impl Drop for Claim {
+    fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -189,6 +188,11 @@ impl Records {
         self.places.len()
     }
 
+    /// Keys of all records.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
+        self.places.keys().copied()
+    }
+
     /// There is no record.
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
@@ -234,9 +238,12 @@ impl Records {
             places.push((hash, Place { log, at, length, check }));
         }
         let mut file = &own.file;
-        // If it fails, the file is left as it is, with half a record at its end: the next begins another.
-        file.write_all(&frames)?;
-        file.sync_data()?;
+        if let Err(error) = file.write_all(&frames).and_then(|()| file.sync_data()) {
+            // On a full disk half a record takes room that somebody wants. If this fails, too, readers pass over it.
+            let whole = self.logs[log].end;
+            let _ = if whole > 0 { file.set_len(whole) } else { fs::remove_file(&self.logs[log].path) };
+            return Err(error);
+        }
         self.logs[log].end = end;
         self.places.extend(places);
         self.own = Some(own);
@@ -366,7 +373,7 @@ mod tests {
         assert!(other.claim(7).expect("no error").is_none());
         assert!(other.claim(8).expect("no error").is_some());
         drop(claim);
-        other.claim(7).expect("a claim").expect("free again").done();
-        assert_eq!(files(folder.path()), ["0000000000000008.claim"]);
+        drop(other.claim(7).expect("a claim").expect("free again"));
+        assert!(files(folder.path()).is_empty(), "claims leave nothing");
     }
 }

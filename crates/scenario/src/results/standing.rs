@@ -7,10 +7,10 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use crate::results::records::Records;
-use crate::text::disk;
+use congestlab_text::disk;
 
 /// Where what is complete is kept, below the folder of a sweep.
-pub(crate) const POINTS: &str = "points";
+pub const POINTS: &str = "points";
 /// The file beside the records that says how many there are to be.
 const PLAN: &str = "plan.json";
 /// The largest such file that is read.

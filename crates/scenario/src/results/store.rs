@@ -15,10 +15,10 @@ pub use crate::results::folder::{EVENTS, FILES, FLOWS, LINKS, SCENARIO, SUMMARY,
 use crate::results::origin::{Origin, run_name};
 use crate::results::result::RunResult;
 use crate::results::tables;
-use crate::text::disk::{
+use congestlab_text::disk::{
     LOCK, OLDER, clear, hash_file, part_folder, read_file, write_atomically, write_with,
 };
-use crate::text::printable;
+use congestlab_text::printable;
 
 /// JSON for people and `diff`.
 pub fn pretty(value: &impl Serialize) -> String {

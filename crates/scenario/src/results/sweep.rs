@@ -22,11 +22,11 @@ use crate::results::origin::run_name;
 pub use crate::results::origin::settings_json;
 use crate::results::records::Records;
 use crate::results::result::{Meta, RunResult};
-use crate::results::standing::POINTS;
+pub use crate::results::standing::POINTS;
 pub use crate::results::standing::{Standing, standing};
 use crate::results::{folder, records, standing, store};
-use crate::text::diagnostic::Diagnostics;
-use crate::text::disk;
+use congestlab_text::diagnostic::Diagnostics;
+use congestlab_text::disk;
 
 /// Why a sweep ended early.
 #[derive(Debug, Error)]
@@ -581,20 +581,21 @@ impl Job<'_> {
     /// Runs what is missing of these, and waits for what others are at.
     fn run(&self, mut tasks: Vec<&Task>) -> Result<(), SweepError> {
         fs::create_dir_all(self.folder).map_err(|error| self.cannot_write(error))?;
-        crate::text::disk::clear(&self.folder.join(RUNS));
+        congestlab_text::disk::clear(&self.folder.join(RUNS));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads.max(1)).build();
         let mut done = 0;
         let all = tasks.iter().map(|task| task.points.len()).sum();
         (self.progress)(Progress::Begun(all));
         while !tasks.is_empty() {
             let one = |task| Ok((task, self.task(task)?));
-            let ran: Vec<Result<(&Task, Done), SweepError>> = match &pool {
+            // The first error ends it: on a full disk no further point can be kept.
+            let ran: Result<Vec<(&Task, Done)>, SweepError> = match &pool {
                 // One task at a time for each thread, in order.
                 Ok(pool) => pool.install(|| tasks.into_par_iter().with_max_len(1).map(one).collect()),
                 // A machine that gives no threads still has this one.
                 Err(_) => tasks.into_iter().map(one).collect(),
             };
-            let ran = ran.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let ran = ran?;
             let of = |what: Done| ran.iter().filter(move |(_, done)| *done == what).map(|(task, _)| *task);
             let now: usize = of(Done::Yes).map(|task| task.points.len()).sum();
             done += now;
@@ -632,7 +633,7 @@ impl Job<'_> {
         // It may have been finished before it was claimed.
         self.refresh()?;
         if is_kept() {
-            claim.done();
+            drop(claim);
             self.tell(Progress::Kept(point), task);
             return Ok(Done::Yes);
         }
@@ -640,7 +641,7 @@ impl Job<'_> {
         let scenario = self.scenario.point(point).map_err(SweepError::Scenario)?;
         let Some(done) = self.simulate(&scenario, task, point)? else { return Ok(Done::Stopped) };
         self.append(task, &done.to_record())?;
-        claim.done();
+        drop(claim);
         self.tell(Progress::Finished(point), task);
         Ok(Done::Yes)
     }

@@ -18,13 +18,14 @@ use crate::judging::observation::PointResult;
 use crate::judging::seeds::{SEED, UnusedSeeds};
 use crate::judging::sum;
 use crate::results::origin::{Cell, axis};
+use crate::results::records::Records;
 use crate::results::result::field;
 use crate::results::sweep::{CONTENT, Results, SweepError};
 use crate::results::tables::decoder::Decoder;
 use crate::results::tables::{Column, Kind, More, physical};
-use crate::results::{folder, store};
-use crate::text::disk;
-use crate::text::disk::{hash_file, read_file};
+use crate::results::{folder, standing, store};
+use congestlab_text::disk;
+use congestlab_text::disk::{hash_file, read_file};
 
 /// The table, for programs.
 pub const PARQUET: &str = "results.parquet";
@@ -598,11 +599,26 @@ impl Table {
         &self.content.version
     }
 
-    /// Returns the keys of the records that the table is made of, point by point; `None` if the table does not say, as those
-    /// of older versions.
+    /// Returns the keys of the records that the table is made of, point by point. Tables of older versions name none: there
+    /// the fingerprints of the runs find the records. `None` if a record is not there.
     pub fn keys(&self) -> Option<Vec<u64>> {
         let keys = self.content.keys.iter().map(|key| u64::from_str_radix(key, 16).ok());
-        keys.collect::<Option<Vec<_>>>().filter(|keys| keys.len() == self.points())
+        let keys = keys.collect::<Option<Vec<_>>>().filter(|keys| keys.len() == self.points());
+        keys.or_else(|| self.keys_by_fingerprint())
+    }
+
+    fn keys_by_fingerprint(&self) -> Option<Vec<u64>> {
+        let records = Records::open(&self.folder.join(standing::POINTS)).ok()?;
+        let fingerprint = |key: u64| {
+            let record = records.find(key)?.read()?;
+            Some((record["result"]["fingerprint"].as_str()?.to_owned(), key))
+        };
+        let by_fingerprint: BTreeMap<String, u64> = records.keys().filter_map(fingerprint).collect();
+        // Of the rows of a point one has the fingerprint.
+        let of_points = self.texts("fingerprint").ok()?.into_iter().flatten();
+        let keys: Option<Vec<u64>> =
+            of_points.map(|fingerprint| by_fingerprint.get(&fingerprint).copied()).collect();
+        keys.filter(|keys| keys.len() == self.points())
     }
 
     /// How many points the sweep has.
@@ -670,7 +686,7 @@ impl Table {
     fn read(&self, column: &str) -> Result<Vec<Option<Cell>>, TableError> {
         let Some(place) = self.columns.iter().position(|name| name == column) else {
             let allowed =
-                crate::text::diagnostic::choices(column, self.columns.iter().map(String::as_str)).into();
+                congestlab_text::diagnostic::choices(column, self.columns.iter().map(String::as_str)).into();
             return Err(TableError::NoColumn { name: column.to_owned(), allowed });
         };
         let path = self.folder.join(PARQUET);

@@ -543,6 +543,7 @@ fn connection(random: &mut Random, config: &SenderConfig) -> Result<(), Broken> 
                     in_recovery: random.coin(),
                     is_window_limited: random.coin(),
                     is_late: random.coin(),
+                    is_repairing: random.coin(),
                     reply,
                 };
                 law.on_ack(config, Time(now), &ack);

@@ -8,29 +8,21 @@
 //! when all of them are complete; before that, and after an error, there are none.
 
 mod headers;
+mod pcapng;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use congestlab_net::packet::{PS_PER_NS, Packet, Picos};
-use congestlab_sim::{Tap, model};
+use congestlab_sim::Tap;
 use headers::Headers;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::language::scenario::Scenario;
-use crate::text::disk::{file_name, part_folder};
+use congestlab_text::disk::{file_name, part_folder};
 
 /// Bytes that all links together keep in memory before they write.
 const BUFFERS: usize = 64 << 20;
@@ -69,7 +61,7 @@ pub struct Capture<'a> {
 /// One file.
 struct Link {
     path: PathBuf,
-    writer: PcapNgWriter<Spill>,
+    spill: Spill,
     /// The packet at hand, kept for its allocation.
     frame: Vec<u8>,
 }
@@ -82,13 +74,19 @@ struct Spill {
     capacity: usize,
 }
 
-impl Write for Spill {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() + bytes.len() > self.capacity {
-            self.flush()?;
-        }
-        self.buffer.extend_from_slice(bytes);
-        Ok(bytes.len())
+impl Spill {
+    /// Makes the file, which begins with what `append` gives.
+    fn create(path: PathBuf, capacity: usize, append: impl FnOnce(&mut Vec<u8>)) -> io::Result<Self> {
+        File::create(&path)?;
+        let mut spill = Self { path, buffer: Vec::new(), capacity };
+        spill.put(append)?;
+        Ok(spill)
+    }
+
+    /// Lets a block be appended.
+    fn put(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        append(&mut self.buffer);
+        if self.buffer.len() > self.capacity { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -132,10 +130,16 @@ impl<'a> Capture<'a> {
         let names = file_names(model.links.iter().map(|link| link.name.as_str()));
         for (index, name) in names.iter().enumerate() {
             let path = folder.join(format!("{name}.pcapng"));
-            let interface = interface(&model.links[index], routers[index], model.duration);
-            let hidden = capture.hidden.join(format!("{name}.pcapng"));
-            let link = Link::create(path.clone(), hidden, capacity, section(scenario, version), interface);
-            capture.links.push(Mutex::new(link.map_err(|error| fail(&path, error))?));
+            let (link, router) = (&model.links[index], &routers[index]);
+            let speed = link.port.service.mean_rate(0, model.duration);
+            let application = format!("congestlab {version}");
+            let comment = format!("simulated: scenario {}, seed {}", scenario.name(), scenario.seed());
+            let spill = Spill::create(capture.hidden.join(format!("{name}.pcapng")), capacity, |file| {
+                pcapng::section(file, &application, &comment);
+                pcapng::interface(file, &link.name, &format!("output port of {router}"), speed.0);
+            });
+            let spill = spill.map_err(|error| fail(&path, error))?;
+            capture.links.push(Mutex::new(Link { path, spill, frame: Vec::new() }));
         }
         Ok(capture)
     }
@@ -157,8 +161,8 @@ impl<'a> Capture<'a> {
         }
         let mut named: Vec<PathBuf> = Vec::new();
         for link in &mut self.links {
-            let Link { path, writer, .. } = link.get_mut().expect(CALM);
-            if let Err(error) = fs::rename(&writer.get_ref().path, &*path) {
+            let Link { path, spill, .. } = link.get_mut().expect(CALM);
+            if let Err(error) = fs::rename(&spill.path, &*path) {
                 // All or none.
                 named.iter().for_each(|path| drop(fs::remove_file(path)));
                 return Err(CaptureError { path: path.clone(), error });
@@ -187,7 +191,7 @@ impl Tap for Capture<'_> {
         let length = self.headers.write(link, packet, self.snaplen, &mut file.frame);
         if let Err(error) = file.put(at, length, is_lost) {
             // The first is the one to tell; the buffer that could not be written is given up.
-            file.writer.get_mut().buffer.clear();
+            file.spill.buffer.clear();
             let mut first = self.error.lock().expect(CALM);
             first.get_or_insert_with(|| CaptureError { path: file.path.clone(), error });
             self.stop.store(true, Ordering::Relaxed);
@@ -196,78 +200,20 @@ impl Tap for Capture<'_> {
 }
 
 impl Link {
-    fn create(
-        path: PathBuf,
-        hidden: PathBuf,
-        capacity: usize,
-        section: SectionHeaderBlock<'static>,
-        interface: InterfaceDescriptionBlock<'static>,
-    ) -> io::Result<Self> {
-        File::create(&hidden)?;
-        let spill = Spill { path: hidden, buffer: Vec::new(), capacity };
-        let mut writer = PcapNgWriter::with_section_header(spill, section).map_err(reason)?;
-        writer.write_pcapng_block(interface).map_err(reason)?;
-        Ok(Self { path, writer, frame: Vec::new() })
-    }
-
     /// Writes the packet at hand, whose length on the wire is `length`.
     fn put(&mut self, at: Picos, length: usize, is_lost: bool) -> io::Result<()> {
-        let options = if is_lost { vec![EnhancedPacketOption::Comment(LOST.into())] } else { Vec::new() };
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: Duration::from_nanos(at / PS_PER_NS),
-            original_len: length as u32,
-            data: Cow::Borrowed(&self.frame),
-            options,
-        };
-        self.writer.write_pcapng_block(block).map(drop).map_err(reason)
+        let (frame, comment) = (&self.frame, is_lost.then_some(LOST));
+        self.spill.put(|file| pcapng::packet(file, at / PS_PER_NS, length as u32, frame, comment))
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let spill = self.writer.get_mut();
-        spill.flush()?;
-        File::open(&spill.path)?.sync_all()
-    }
-}
-
-/// The facts of the run for a file's header.
-fn section(scenario: &Scenario, version: &str) -> SectionHeaderBlock<'static> {
-    let comment = format!("simulated: scenario {}, seed {}", scenario.name(), scenario.seed());
-    SectionHeaderBlock {
-        // The same bytes on every machine.
-        endianness: Endianness::Little,
-        options: vec![
-            SectionHeaderOption::UserApplication(format!("congestlab {version}").into()),
-            SectionHeaderOption::Comment(comment.into()),
-        ],
-        ..SectionHeaderBlock::default()
-    }
-}
-
-/// The facts of the link for a file's header. Times are in 10^-9 s.
-fn interface(link: &model::Link, router: &str, duration: Picos) -> InterfaceDescriptionBlock<'static> {
-    InterfaceDescriptionBlock {
-        linktype: DataLink::RAW,
-        // No limit: what is kept of a packet depends on its headers.
-        snaplen: 0,
-        options: vec![
-            InterfaceDescriptionOption::IfName(link.name.clone().into()),
-            InterfaceDescriptionOption::IfDescription(format!("output port of {router}").into()),
-            InterfaceDescriptionOption::IfSpeed(link.port.service.mean_rate(0, duration).0),
-            InterfaceDescriptionOption::IfTsResol(9),
-        ],
+        self.spill.flush()?;
+        File::open(&self.spill.path)?.sync_all()
     }
 }
 
 /// On a packet that errors or `ack_loss` took: it used the wire, and nobody receives it.
 const LOST: &str = "lost on the wire: reaches the far end broken";
-
-fn reason(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
-    }
-}
 
 /// A name for each, that every file system takes and tells from the others, whatever it thinks of
 /// case. Names that need no change keep theirs.

@@ -296,11 +296,14 @@ fn warnings(runs: [&RunFolder; 2]) -> Vec<String> {
 pub(crate) fn doubts(run: &RunFolder) -> Vec<String> {
     let path = run.path().display();
     if is_live(run) {
-        let is_busy = run.summary()["live"]["trustworthy"] == false;
-        return is_busy
-            .then(|| format!("the machine was too busy for {path}: run it again"))
-            .into_iter()
-            .collect();
+        let live = &run.summary()["live"];
+        let busy = format!("the machine was too busy for {path}: run it again");
+        let flows = live["flows"].as_object().into_iter().flatten();
+        let fallen = flows.filter_map(|(name, flow)| {
+            let count = flow["xcp"]["fallbacks_loss"].as_u64().filter(|count| *count > 0)?;
+            Some(format!("flows.{name} in {path} fell back to CUBIC after losses, {count} in all: a simulated flow does not"))
+        });
+        return (live["trustworthy"] == false).then_some(busy).into_iter().chain(fallen).collect();
     }
     let links = run.scenario().base_model().links.iter();
     let late = links.filter(|link| link.port.law.is_some() && link.port.feedback_at == FeedbackAt::Departure);

@@ -22,9 +22,9 @@ use crate::language::scenario::Scenario;
 use crate::results::folder::{EventRow, FolderError, RunFolder};
 use crate::results::result::Names;
 use crate::results::tables::seconds;
-use crate::text::decode::Language;
-use crate::text::tree;
-use crate::text::tree::Value;
+use congestlab_text::decode::Language;
+use congestlab_text::tree;
+use congestlab_text::tree::Value;
 
 /// The result of [`diff`].
 #[derive(Clone, Debug, Serialize)]
@@ -142,7 +142,7 @@ fn settings(scenarios: [&Scenario; 2]) -> Vec<Setting> {
         flatten(&file.encode(), String::new(), &mut settings);
         // Names of traces say nothing of what is in them.
         for (name, bytes) in scenario.traces() {
-            let hash = crate::text::disk::hash(&[&bytes]);
+            let hash = congestlab_text::disk::hash(&[&bytes]);
             settings.push((name, format!("a trace with hash {hash}").into()));
         }
         settings
@@ -446,11 +446,14 @@ fn replay(scenario: &Scenario, union: &Union, stop: &AtomicBool, mut feed: Feed<
                     ..happening(at, What::Interval, Some(*link), &Packet::default())
                 },
                 // What leaves is sent on at once, and what breaks never arrives.
-                PortEvent::Departed { .. } | PortEvent::Errored { .. } | PortEvent::Sample(_) => {
+                PortEvent::Departed { .. }
+                | PortEvent::Errored { .. }
+                | PortEvent::Sample(_)
+                | PortEvent::Crossed(_) => {
                     return ControlFlow::Continue(());
                 }
             },
-            Step::Acted { .. } => return ControlFlow::Continue(()),
+            Step::Acted { .. } | Step::Crossed { .. } => return ControlFlow::Continue(()),
         };
         if feed.put(happening) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });

@@ -7,17 +7,19 @@
 mod told;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::words::{self, Moment, Phase, Reaction};
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{self, LinkConfig, Protocol, Segment, SenderConfig, Series as _};
-use congestlab_core::units::{Bytes, Time};
+use congestlab_core::law::{self, LinkConfig, LinkView, Protocol, Segment, SenderConfig, Series as _};
+use congestlab_core::units::{Bytes, Rate, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, UNLIMITED, flag};
 use congestlab_net::port::PortEvent;
 use congestlab_net::tcp::{self, Mode};
-use congestlab_sim::model::{GroupKind, Model};
+use congestlab_net::xcp_i::{Passage, State};
+use congestlab_sim::model::{Device, GroupKind, Model};
 use congestlab_sim::watch::{Step, Watched};
 use serde::Serialize;
 
@@ -112,10 +114,14 @@ pub struct Explanation {
     pub packet: Sent,
     /// Links of its path, as far as it came.
     pub hops: Vec<Hop>,
-    /// Link that lowered the demand last, the tightest one; `None` if none lowered it.
+    /// Link that lowered the demand last, the tightest one, or the virtual router of XCP-i before a link or a receiver; `None` if
+    /// none lowered it.
     pub decided_by: Option<String>,
     /// Time of arrival at the receiver, s; `None` if it was lost or the run ended.
     pub received_s: Option<f64>,
+    /// The cloud before the receiver, if the receiver is its downstream edge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crossed: Option<Crossing>,
     /// The acknowledgment that brought its feedback back.
     pub ack: Option<Ack>,
     /// The sender's reaction to that acknowledgment.
@@ -187,6 +193,12 @@ pub struct Hop {
     /// The law as people call it.
     #[serde(skip)]
     pub title: String,
+    /// The cloud of routers without XCP-i that it has crossed before this link, and what the link's virtual router did with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crossed: Option<Crossing>,
+    /// X that the policer of the link lets count, ms, where the header stated more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policed_x_ms: Option<f64>,
     /// Codes in its ECN field on arrival and on departure, where link and flow tell load levels by them.
     pub codes: Option<[u8; 2]>,
     /// An XCP link's computation for its congestion header.
@@ -194,6 +206,27 @@ pub struct Hop {
     /// What another law did with it, in the law's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
+}
+
+/// The passage of a packet through the virtual router of a cloud (XCP-i). Rates are B/s.
+#[derive(Clone, Debug, Serialize)]
+pub struct Crossing {
+    /// Address of the upstream edge of the cloud.
+    pub upstream: String,
+    /// State of the downstream edge's entry for it: new, idle, req, est, valid, broken.
+    pub state: &'static str,
+    /// Last estimate of what the cloud has left, while it holds.
+    #[serde(rename = "estimate_Bps")]
+    pub estimate: Option<i64>,
+    /// Delta_Throughput on arrival.
+    #[serde(rename = "asked_Bps")]
+    pub asked: i32,
+    /// Delta_Throughput behind the virtual router.
+    #[serde(rename = "given_Bps")]
+    pub given: i32,
+    /// The virtual router's computation; its capacity is its input and what it was told to give away. `None`: there was no
+    /// estimate to compute with.
+    pub feedback: Option<Feedback>,
 }
 
 /// The computation of an XCP link for a packet. Rates are B/s, as in the header.
@@ -383,6 +416,10 @@ struct HopTrail {
     is_marked: bool,
     codes: [u8; 2],
     has_header: bool,
+    /// The header that is yet to come to the link's law.
+    header: Option<Header>,
+    policed: Option<Header>,
+    crossed: Option<Passage>,
     feedback: Option<(Picos, Header, Header, Share, Intervals)>,
     rules: Vec<Rule>,
 }
@@ -425,6 +462,8 @@ struct Observer<'a> {
     trouble: VecDeque<(Picos, u32, String, u32)>,
     /// Feedback that the receiver has not returned.
     summed: Vec<i32>,
+    /// Passage through the receiver's virtual router.
+    crossed: Option<Passage>,
     chosen: Option<Trail>,
     ack: Option<AckTrail>,
     acted: Option<(Picos, Box<tcp::View>, Box<tcp::View>)>,
@@ -492,6 +531,9 @@ impl Observer<'_> {
                         is_marked: false,
                         codes: [packet.flags & flag::ECN_MASK; 2],
                         has_header: packet.flags & flag::HEADER != 0,
+                        header: packet.header(),
+                        policed: None,
+                        crossed: None,
                         feedback: None,
                         rules: Vec::new(),
                     });
@@ -515,6 +557,17 @@ impl Observer<'_> {
                 }
             }
             Step::Received { .. } => {}
+            Step::Crossed { passage } if passage.asked.flow == self.flow => {
+                if let (Some(asked), Some(given)) = (delta_of(&passage.asked), delta_of(&passage.left))
+                    && let Some(last) = self.summed.iter_mut().rev().find(|delta| **delta == asked)
+                {
+                    *last = given;
+                }
+                if self.is_chosen(&passage.asked) {
+                    self.crossed = Some((**passage).clone());
+                }
+            }
+            Step::Crossed { .. } => {}
             Step::Acted { packet, before, after, .. } => {
                 if packet.as_ref().is_some_and(|packet| self.is_ack(packet)) {
                     self.acted = Some((now, before.clone(), after.clone()));
@@ -580,6 +633,12 @@ impl Observer<'_> {
                 *ends = [ends[1], Some(now)];
             }
             PortEvent::Sample(_) => {}
+            PortEvent::Crossed(passage) => {
+                if let Some(hop) = self.trail(&passage.asked).and_then(|trail| trail.hops.last_mut()) {
+                    hop.header = passage.left.header();
+                    hop.crossed = Some((**passage).clone());
+                }
+            }
             PortEvent::Dropped { packet, reason } => {
                 record("drop", packet.seq.into());
                 return self.note_loss(now, link, packet, format!("drop: {}", reason.name()));
@@ -601,6 +660,8 @@ impl Observer<'_> {
                     && let (Some(asked), Some(given)) = (asked.header(), packet.header())
                     && let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut())
                 {
+                    let asked: Header = asked;
+                    hop.policed = hop.header.filter(|header| header.x > asked.x).and(Some(asked));
                     hop.feedback = Some((now, asked, given, *share, intervals));
                 } else if let Some(law) = &self.model.links[link as usize].port.law
                     && let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut())
@@ -693,6 +754,7 @@ pub fn explain(
         recorded: Vec::new(),
         trouble: VecDeque::new(),
         summed: Vec::new(),
+        crossed: None,
         chosen: None,
         ack: None,
         acted: None,
@@ -863,7 +925,20 @@ impl Observer<'_> {
         let kind = &self.model.groups[of.group].kind;
         let is_coded = chain_of(kind).is_some();
         let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop, is_coded)).collect();
-        let lowered = |hop: &&Hop| hop.feedback.as_ref().is_some_and(|feedback| feedback.is_lowered);
+        let at_receiver = self.crossed.as_ref().map(|passage| {
+            let config = self.model.groups[of.group].interoperable.as_ref();
+            crossing_of(config.and_then(|config| config.law.part()), passage)
+        });
+        let decided_by = |hop: &Hop| {
+            let is_lowered = hop.feedback.as_ref().is_some_and(|feedback| feedback.is_lowered);
+            let is_virtual = hop.crossed.as_ref().is_some_and(|crossed| crossed.given < crossed.asked);
+            match () {
+                () if is_lowered => Some(hop.link.clone()),
+                () if is_virtual => Some(format!("the virtual router before {}", hop.link)),
+                () => None,
+            }
+        };
+        let receiver = at_receiver.as_ref().filter(|crossed| crossed.given < crossed.asked);
         Explanation {
             law: match kind {
                 GroupKind::Tcp(config) => match (&config.law, config.recovery) {
@@ -877,7 +952,11 @@ impl Observer<'_> {
             asked_s: seconds(self.at),
             at_link: self.model.links[self.link as usize].name.clone(),
             packet: sent(chosen, kind),
-            decided_by: hops.iter().rev().find(lowered).map(|hop| hop.link.clone()),
+            decided_by: match receiver {
+                Some(_) => Some("the receiver's virtual router".into()),
+                None => hops.iter().rev().find_map(decided_by),
+            },
+            crossed: at_receiver,
             hops,
             received_s: chosen.received.map(seconds),
             ack: self.ack.as_ref().map(|ack| Ack {
@@ -964,6 +1043,12 @@ impl Observer<'_> {
             law: law.map(LinkConfig::name),
             title: law.map_or_else(String::new, |law| title(law.name())),
             codes,
+            crossed: hop.crossed.as_ref().map(|passage| {
+                let device = self.model.devices.iter().find(|device| device.links.contains(&hop.link));
+                let config = device.and_then(Device::router).map(|router| &router.config);
+                crossing_of(config.and_then(|config| config.law.part()), passage)
+            }),
+            policed_x_ms: hop.policed.as_ref().map(|header| header_ms(header.x)),
             feedback: feedback.map(|(config, (at, asked, given, share, ends))| {
                 feedback_of(config, *at, asked, given, share, *ends)
             }),
@@ -976,6 +1061,42 @@ impl Observer<'_> {
 fn title(name: &str) -> String {
     let listed = Protocol::of(name).and_then(|protocol| protocol.about.split_once(": "));
     listed.map_or_else(|| name.to_uppercase(), |(title, _)| title.to_owned())
+}
+
+fn delta_of(packet: &Packet) -> Option<i32> {
+    packet.header::<Header>().map(|header| header.delta)
+}
+
+/// The passage through a virtual router with this law.
+fn crossing_of(config: Option<&xcp::LinkConfig>, passage: &Passage) -> Crossing {
+    let share = passage.view.as_ref().and_then(LinkView::part::<Share>);
+    let headers = (passage.asked.header::<Header>(), passage.left.header::<Header>());
+    let feedback = config.zip(share).and_then(|(config, share)| {
+        let (asked, given) = (headers.0?, headers.1?);
+        // It knows no capacity, but what it is told to give away beyond its own traffic.
+        let (input, spare) = (share.report.input, passage.spare);
+        let capacity = Rate(input.0.saturating_add_signed(spare));
+        let opened = passage.opened.0.saturating_mul(1000);
+        let share = Share { capacity, ..*share };
+        let mut feedback = feedback_of(config, opened, &asked, &given, &share, [None, Some(opened)]);
+        feedback.spare = spare as f64;
+        Some(feedback)
+    });
+    Crossing {
+        upstream: Ipv4Addr::from(passage.upstream.0).to_string(),
+        state: match passage.state {
+            None => "new",
+            Some(State::Idle) => "idle",
+            Some(State::Req) => "req",
+            Some(State::Est) => "est",
+            Some(State::Valid) => "valid",
+            Some(State::Broken) => "broken",
+        },
+        estimate: passage.estimate,
+        asked: delta_of(&passage.asked).unwrap_or(0),
+        given: delta_of(&passage.left).unwrap_or(0),
+        feedback,
+    }
 }
 
 fn feedback_of(

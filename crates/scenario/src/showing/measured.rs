@@ -17,7 +17,7 @@ use flate2::read::MultiGzDecoder;
 
 pub use self::against::{Against, MEASURED_QUANTITIES, Pairing, Place, against, pair, tolerances};
 use crate::showing::compare::Curve;
-use crate::text::disk;
+use congestlab_text::disk;
 
 /// Largest file that is read, and largest content of a packed one, bytes.
 pub const MEASURED_BYTES_MAX: u64 = 32 << 20;

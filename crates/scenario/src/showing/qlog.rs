@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::language::measure::Measure;
 use crate::results::folder::{FolderError, RunFolder};
-use crate::text::printable;
+use congestlab_text::printable;
 
 /// Bytes of the IP and TCP headers, which are no part of the stream.
 const HEADERS: u64 = 40;
@@ -214,7 +214,9 @@ fn simulate(model: &Model, flows: &mut [Flow<'_>], stop: &AtomicBool) -> bool {
         let of = match step {
             Step::Sent { packet } | Step::Received { packet } => packet.flow,
             Step::Acted { flow, .. } => *flow,
-            Step::Entered { .. } | Step::Port { .. } => return ControlFlow::Continue(()),
+            Step::Entered { .. } | Step::Port { .. } | Step::Crossed { .. } => {
+                return ControlFlow::Continue(());
+            }
         };
         if let Ok(place) = flows.binary_search_by_key(&of, |flow| flow.flow) {
             flows[place].step(now, step);

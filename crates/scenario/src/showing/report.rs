@@ -11,7 +11,8 @@ mod tests;
 mod topology;
 mod verdicts;
 
-pub use page::{POLICY, begin, described, end, escape, html, table};
+pub use congestlab_text::printable::escape;
+pub use page::{POLICY, begin, described, end, html, table};
 pub use picture::{Drawn, figure};
 use serde_json::Value as Json;
 pub use sweep::{SweepRun, over_seeds, sweep_html};

@@ -185,6 +185,7 @@ pub fn laws() -> impl Iterator<Item = (&'static str, Look)> {
 
 /// The look of a law; `None`: there is no such law.
 pub fn of_law(law: &str) -> Option<Look> {
+    let law = crate::language::law::law_of(law, false);
     laws().find(|(name, _)| *name == law).map(|(_, look)| look)
 }
 

@@ -11,9 +11,10 @@ use crate::net::{Net, Part, Value, plain, table, word};
 
 /// Packets that the first link carries in a run, about.
 const PACKETS: u64 = 3000;
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 /// Laws whose flows need nothing of links.
-const TCP: [&str; 9] = ["reno", "newreno", "sack", "cubic", "bic", "highspeed", "vegas", "bbr", "bbr3"];
+pub(crate) const TCP: [&str; 9] =
+    ["reno", "newreno", "sack", "cubic", "bic", "highspeed", "vegas", "bbr", "bbr3"];
 
 /// A source of draws.
 pub(crate) struct Draw(Stream);
@@ -46,7 +47,7 @@ impl Draw {
     }
 
     /// Between half of a number and three halves.
-    fn about(&mut self, value: u64) -> u64 {
+    pub(crate) fn about(&mut self, value: u64) -> u64 {
         value.div_ceil(2) + self.below(value.max(1))
     }
 }
@@ -118,7 +119,7 @@ fn rate_of(draw: &mut Draw, rate: u64, duration: u64) -> Value {
 }
 
 /// Queue, discipline and law of a direction.
-fn shape(draw: &mut Draw, link: &mut Part, law: Option<&str>) {
+pub(crate) fn shape(draw: &mut Draw, link: &mut Part, law: Option<&str>) {
     match draw.below(4) {
         0 => link.set("queue", Value::Bytes(draw.odd(13, 18))),
         1 | 2 => link.set("queue", Value::Packets(draw.odd(2, 8))),
@@ -168,7 +169,7 @@ fn path(draw: &mut Draw, count: u64, is_forward: bool) -> Value {
 }
 
 /// A group of connections.
-fn group(draw: &mut Draw, name: &str, law: &'static str, duration: u64, links: u64) -> Part {
+pub(crate) fn group(draw: &mut Draw, name: &str, law: &'static str, duration: u64, links: u64) -> Part {
     let needs = Protocol::of(law).and_then(|law| law.sender.as_ref()).expect("a sender law").needs();
     let mut flow = Part { name: name.to_owned(), keys: Vec::new() };
     let count = draw.between(1, 4);

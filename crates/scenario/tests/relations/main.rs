@@ -11,6 +11,7 @@ mod ensembles;
 mod exact;
 mod ledger;
 mod net;
+mod wild;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -9,13 +9,14 @@ use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery};
 
 use super::*;
 use crate::common::{self, Draw};
+use crate::crew;
 use crate::crew::tests::{BUSY, classes};
-use crate::crew::{self, RULE, Rule};
 use crate::elements::Elements;
 use crate::model::{Group, GroupKind, Link, Model, Start};
 use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
+use crate::tally::{RULE, Rule};
 use crate::{Engine, Span, reference};
 
 const MS: Picos = 1_000_000_000;
@@ -35,6 +36,7 @@ fn short_flows(errors: bool, delayed_ack: bool) -> Model {
         ack: 40,
         law: SenderConfig::Reno(reno::Config::default()),
         initial_window: 3,
+        window_most: Bytes(u64::MAX),
         awnd: None,
         recovery: Recovery::Sack,
         min_rto: Duration(200_000_000),
@@ -44,6 +46,7 @@ fn short_flows(errors: bool, delayed_ack: bool) -> Model {
         linux: None,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
         app: App::Transfer(Bytes(3000)),
     };

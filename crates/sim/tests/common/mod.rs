@@ -7,7 +7,7 @@ use congestlab_core::law::{
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
-use congestlab_net::impairments::{GilbertElliott, Reorder, Spans};
+use congestlab_net::impairments::{EcnRewrite, GilbertElliott, Reorder, Spans};
 use congestlab_net::medium::{self, Access, CsmaCd, Frame};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
@@ -401,6 +401,8 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
         overdraw: false,
         bound_headers: draw.one_in(2),
         spread: draw.one_in(3),
+        average_queue: draw.one_in(3),
+        remember_grants: draw.one_in(3),
         capture: draw.one_in(2),
     };
     let pxcp = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };
@@ -469,6 +471,10 @@ fn add_impairments(draw: &mut Draw, port: &mut PortConfig) {
         // Long and short beside windows and propagation; packets that come at one instant.
         let delay = draw.of(&[1, 800_000, 2 * MS, 10 * MS, 150 * MS]);
         port.reorder = Some(Reorder { probability, delay });
+    }
+    if draw.one_in(8) {
+        let to = [0, 1, 2, 3].map(|code| draw.of(&[0, code, 1, 2, 3]));
+        port.ecn = Some(EcnRewrite { to, probability: Probability::from_f64(draw.of(&[0.3, 1.0])) });
     }
 }
 
@@ -688,11 +694,16 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 desired_rate: Rate(12_500_000),
                 profile: if draw.one_in(4) { xcp::Profile::Ns2 } else { xcp::Profile::Standard },
                 safety_net: draw.one_in(2),
+                verify: false,
             };
             let feedback = if xcp.clamp { xcp::Feedback::Bytes } else { xcp.feedback };
-            let xcp = xcp::SenderConfig { feedback, ..xcp };
+            let xcp = xcp::SenderConfig { feedback, verify: xcp.safety_net, ..xcp };
             match draw.below(3) {
-                0 => SenderConfig::XcpR(xcp_r::Config { xcp, epochs: !draw.one_in(4) }),
+                0 => SenderConfig::XcpR(xcp_r::Config {
+                    xcp,
+                    epochs: !draw.one_in(4),
+                    own: draw.of(&[xcp_r::Own::Difference, xcp_r::Own::Reset]),
+                }),
                 _ => SenderConfig::Xcp(if draw.one_in(6) {
                     xcp::SenderConfig { profile: xcp::Profile::Thesis, ..xcp }
                 } else {
@@ -706,6 +717,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         ack: 40,
         law,
         initial_window: draw.between(1, 4) as u32,
+        window_most: Bytes(u64::MAX),
         awnd: draw.one_in(3).then(|| draw.between(1, 64) as u32),
         recovery: draw.of(&[Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno]),
         min_rto: Duration(draw.of(&[200_000_000, 1_000_000_000])),
@@ -715,6 +727,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         linux: None,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
         app: match draw.below(5) {
             0 => App::Transfer(Bytes(draw.between(1, 300_000))),

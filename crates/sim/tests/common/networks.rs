@@ -88,6 +88,7 @@ fn config(law: SenderConfig, window: u64) -> GroupKind {
         ack: 40,
         law,
         initial_window: window.max(1) as u32,
+        window_most: congestlab_core::units::Bytes(u64::MAX),
         awnd: Some(window.max(2) as u32),
         recovery: Recovery::Sack,
         min_rto: Duration(1_000_000_000),
@@ -98,12 +99,17 @@ fn config(law: SenderConfig, window: u64) -> GroupKind {
         app: App::Endless,
         advertise: Advertise::Always,
         stop: Time::NEVER,
+        lie: None,
         measure: Measure::ALWAYS,
     })
 }
 
 fn xcp(rate: BitRate) -> SenderConfig {
-    SenderConfig::Xcp(xcp::SenderConfig { desired_rate: Rate(rate.0 / 8), ..Default::default() })
+    SenderConfig::Xcp(xcp::SenderConfig {
+        desired_rate: Rate(rate.0 / 8),
+        pacing: false,
+        ..Default::default()
+    })
 }
 
 /// A link that takes so many packets of data in a second, with XCP's law.

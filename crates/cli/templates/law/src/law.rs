@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 use congestlab_core::law::settings::{Field, Finding, Settings};
-use congestlab_core::law::words::{Reaction, Rule, header};
+use congestlab_core::law::words::{LinkWords, Reaction, Rule, SenderWords, header};
 use congestlab_core::law::{
     Ack, EchoLaw, Giver, Header as Carried, Heard, LinkLaw, Needs, Network, On, OptionBytes, Packet,
     Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Tag, Words,
@@ -202,7 +202,10 @@ impl LinkLaw for Link {
     fn view(&self, packet: &impl Packet) -> Option<Report> {
         packet.header::<Header>().map(|_| self.report)
     }
+}
 
+// What `congestlab explain` says; a law without sentences writes `impl LinkWords for Link {}`.
+impl LinkWords for Link {
     // A clause that begins small and ends without a stop, and the text that states the rule.
     fn explain(_: &LinkSettings, report: &Report, [came, left]: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
         let (Some(came), Some(left)) = (header::<Header>(came), header::<Header>(left)) else { return };
@@ -334,7 +337,9 @@ impl SenderLaw for Sender {
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
         tell("told_Bps", self.share.0 as i64, 1);
     }
+}
 
+impl SenderWords for Sender {
     fn explain_packet(_: &SenderSettings, packet: &dyn Packet, rules: &mut Vec<Rule>) {
         if let Some(Header { flow, share }) = header(packet) {
             let asks = if share == u32::MAX { "all that the path has" } else { "less than all" };

@@ -4,12 +4,8 @@ use super::{ACCELERATE, BRAKE};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// Binary places of tokens and of the share that accelerates.
 const PLACES: u32 = 16;
@@ -81,7 +77,7 @@ impl Settings for LinkConfig {
             let text = alloc::format!("is {}", self.window);
             tell(Finding::range("window", text, "allowed: from 20 us on, such as \"20 ms\""));
         } else {
-            super::words::check_packets(self, tell);
+            self.check_packets(tell);
         }
     }
 }
@@ -89,6 +85,37 @@ impl Settings for LinkConfig {
 /// Shorter windows have parts of less than a microsecond.
 #[cfg(feature = "words")]
 const WINDOW_MIN: Duration = Duration(20_000);
+/// Size of the packets that are counted.
+#[cfg(feature = "words")]
+const PACKET: Bytes = Bytes(1500);
+/// Packets that have to fit into the window, so that the output that is measured in it is no coarse number.
+#[cfg(feature = "words")]
+const FEW: u64 = 6;
+
+#[cfg(feature = "words")]
+impl LinkConfig {
+    /// Warns where the capacity, if it is known, brings few packets in the window, and names the window that has enough.
+    fn check_packets(&self, tell: &mut dyn FnMut(Finding)) {
+        let packets = self.capacity.over(self.window).0 / PACKET.0;
+        if self.capacity.0 == 0 || packets >= FEW {
+            return;
+        }
+        // In whole ms, rounded up.
+        let fits = (PACKET.0 * FEW * 1000).div_ceil(self.capacity.0);
+        let packets: alloc::string::String = match packets {
+            0 => "not one packet".into(),
+            1 => "one packet".into(),
+            _ => alloc::format!("{packets} packets"),
+        };
+        let text = alloc::format!(
+            "is {}, and at this rate {packets} of {} B can leave in that time: a part of the link stays empty",
+            self.window,
+            PACKET.0
+        );
+        let help = alloc::format!("write window = \"{fits} ms\", in which {FEW} leave");
+        tell(Finding { is_error: false, ..Finding::range("window", text, help) });
+    }
+}
 
 /// Bytes that left, over a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,26 +343,5 @@ impl LinkLaw for Link {
     #[inline]
     fn view(&self, packet: &impl Packet) -> Option<Report> {
         matches!(packet.ecn(), ACCELERATE | BRAKE).then_some(self.report)
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &LinkConfig, _: &Report, [came, left]: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
-        super::words::hop(config, came, left, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn misread_ecn(_: &LinkConfig) -> Option<&'static str> {
-        Some(
-            "the link reads ECT(1) as a packet that accelerates and ECT(0) as one that brakes, counts both as packets of ABC, and \
-             makes ECT(0) of ECT(1)",
-        )
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_other(_: &LinkConfig) -> Rule {
-        Rule::new(
-            "the packet is not of ABC, so the law counts its bytes as output and leaves it alone",
-            "docs/design/modern.md 2.3",
-        )
     }
 }

@@ -14,10 +14,11 @@ mod words;
 pub use link::{Link, LinkConfig, Report};
 pub use sender::{Echo, Sender, SenderConfig};
 
-use super::{Column, Hue, LinkConfig as Links, Look, Protocol, SenderConfig as Senders, Shape};
+use super::protocol::Protocol;
+use super::{Column, Hue, Look, Shape};
 
 /// Returns the protocols of this folder: `abc` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<LinkConfig, SenderConfig>] {
     const {
         &[Protocol {
             name: "abc",
@@ -33,8 +34,8 @@ pub const fn protocols() -> &'static [Protocol] {
                 Column::new("abc_window_packets", "Window by ABC's marks"),
                 Column::new("loss_window_packets", "Window by losses"),
             ],
-            link: Some(Links::Abc(LinkConfig::DEFAULT)),
-            sender: Some(Senders::Abc(SenderConfig {})),
+            link: Some(LinkConfig::DEFAULT),
+            sender: Some(SenderConfig {}),
         }]
     }
 }

@@ -3,12 +3,10 @@
 use super::{ACCELERATE, BRAKE, CE};
 use crate::law::cubic::{self, Cubic};
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, EchoLaw, Giver, Heard, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{
+    Ack, EchoLaw, Giver, Heard, Lie, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw,
+};
 use crate::units::{Bytes, Duration, Rate, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// Binary places of a byte of the window.
 const PLACES: u32 = 20;
@@ -60,6 +58,16 @@ impl EchoLaw<SenderConfig> for Echo {
     #[inline(always)]
     fn on_ack(&mut self, _config: &SenderConfig, _receiver: impl Receiving) -> Reply {
         Reply { word: (self.accelerates as u32) << 16 | self.brakes as u32, byte: self.marks }
+    }
+
+    /// Every packet accelerates, or only those that do.
+    #[inline]
+    fn forge(_config: &SenderConfig, lie: Lie, packet: &mut impl Packet) {
+        if lie != Lie::Increases {
+            packet.set_ecn(ACCELERATE);
+        } else if packet.ecn() != ACCELERATE {
+            packet.set_ecn(0);
+        }
     }
 }
 
@@ -222,10 +230,5 @@ impl SenderLaw for Sender {
         let packet = self.mss.0 as u32;
         tell("abc_window_packets", self.by_marks().0 as i64, packet);
         tell("loss_window_packets", self.by_losses().0 as i64, packet);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::reaction(states, seen, rules);
     }
 }

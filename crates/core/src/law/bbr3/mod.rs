@@ -10,11 +10,13 @@ mod words;
 
 pub use model::{Bbr3, State, inflight_at_loss};
 
+use super::protocol::Protocol;
 #[cfg(feature = "words")]
 use super::settings::Finding;
 use super::settings::{Field, Settings};
-use super::{Column, Hue, Look, Protocol, SenderConfig, Shape};
+use super::{Column, Hue, Look, Shape};
 use crate::units::{Duration, Ratio, SECOND};
+use core::convert::Infallible;
 
 /// Constants of BBR version 3 that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +80,7 @@ impl Settings for Config {
 }
 
 /// Returns the protocols of this folder: `bbr3` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<Infallible, Config>] {
     const {
         &[Protocol {
             name: "bbr3",
@@ -91,7 +93,7 @@ pub const fn protocols() -> &'static [Protocol] {
                 Column::new("long_bound_packets", "Bound that probing found"),
             ],
             link: None,
-            sender: Some(SenderConfig::Bbr3(Config::DEFAULT)),
+            sender: Some(Config::DEFAULT),
         }]
     }
 }

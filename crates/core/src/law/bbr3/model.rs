@@ -1,12 +1,8 @@
 //! Model and state machine of BBR version 3.
 
 use super::Config;
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
 use crate::law::{Ack, Delivery, Needs, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// BBR.MaxBwFilterLen, probes.
 const PROBES: usize = 2;
@@ -141,6 +137,8 @@ pub struct Bbr3 {
     extra: [u32; 2],
     extra_delivered: u32,
     random: u32,
+    /// Losses that lowered the window: by its bounds, or at the begin of a recovery.
+    cuts: u32,
     /// Random part of the wait until the next probe, 2^-16 s.
     probe_wait: u16,
     flags: u16,
@@ -195,6 +193,7 @@ impl Bbr3 {
             initial_window: initial,
             pacing_rate: 0,
             bandwidths: [0; PROBES],
+            cuts: 0,
             bw_short: u32::MAX,
             bw_latest: 0,
             full_bw: 0,
@@ -821,6 +820,8 @@ impl SenderLaw for Bbr3 {
         let is_sample = delivery.interval.0 > 0 && small_span(delivery.interval) >= self.min_rtt;
         let sampled = (delivery.total - delivery.prior).per(Duration(delivery.interval.0.max(1)));
         let sample = if is_sample { small_rate(sampled) } else { 0 };
+        let (window, bounds) = (self.cwnd, (self.inflight_short, self.inflight_long));
+        let was_repairing = self.is(flag::IN_RECOVERY);
         self.check_losses(config, now, delivery);
         self.update_signals(config, delivery, sample);
         self.update_extra(now, delivery.newly);
@@ -832,6 +833,9 @@ impl SenderLaw for Bbr3 {
         self.advance_signals(delivery, sample);
         self.set_pacing_rate();
         self.set_cwnd(delivery);
+        let is_bound = self.inflight_short < bounds.0 || self.inflight_long < bounds.1;
+        let is_signal = is_bound || self.is(flag::IN_RECOVERY) && !was_repairing;
+        self.cuts = self.cuts.wrapping_add((is_signal && self.cwnd < window).into());
         is_silent
     }
 
@@ -865,6 +869,11 @@ impl SenderLaw for Bbr3 {
         Bytes(self.cwnd.into())
     }
 
+    #[inline(always)]
+    fn cuts(&self) -> u32 {
+        self.cuts
+    }
+
     /// Before the first sample the initial window per round trip, times Startup's gain.
     #[inline]
     fn pacing_rate(&self, _config: &Config, srtt: Duration) -> Option<Rate> {
@@ -880,10 +889,5 @@ impl SenderLaw for Bbr3 {
         tell("bandwidth_Bps", self.bandwidth().0 as i64, 1);
         let bound = self.long_bound().unwrap_or_default();
         tell("long_bound_packets", bound.0 as i64, self.mss);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::explain(after, seen, rules);
     }
 }

@@ -4,12 +4,8 @@ use super::{Header, MOST, PLACES, Signal, TOLD, Telemetry, WAIT};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, SECOND, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// Binary places of the load that a port keeps.
 const KEPT: u32 = 32;
@@ -270,18 +266,5 @@ impl LinkLaw for Link {
     #[inline]
     fn view(&self, packet: &impl Packet) -> Option<Report> {
         packet.header::<Header>().map(|_| self.report())
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &LinkConfig, report: &Report, packets: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
-        super::words::hop(report, packets, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_other(_: &LinkConfig) -> Rule {
-        Rule::new(
-            "the packet has no telemetry, so the law counts its bytes and leaves it alone",
-            "docs/protocols/hpcc.md",
-        )
     }
 }

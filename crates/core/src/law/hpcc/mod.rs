@@ -14,14 +14,13 @@ mod words;
 pub use link::{Link, LinkConfig, Report};
 pub use sender::{Echo, Sender, SenderConfig};
 
+use super::protocol::Protocol;
 use super::settings::words;
-use super::{
-    Column, Hue, LinkConfig as Links, Look, Protocol, Reply, SenderConfig as Senders, Shape, Tag, Words,
-};
+use super::{Column, Hue, Look, Reply, Shape, Tag, Words};
 use crate::units::{Duration, mul_div};
 
 /// Returns the protocols of this folder: one law with the telemetry of HPCC, and with that of CSIG.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<LinkConfig, SenderConfig>] {
     const {
         &[
             Protocol {
@@ -31,8 +30,8 @@ pub const fn protocols() -> &'static [Protocol] {
                 look: Look::new(Hue::Ink, Shape::Circle, 1),
                 link_series: &[Column::new("load_share", "Load that the law tells")],
                 flow_series: &[Column::new("path_load_share", "Load of the worst hop that flows are told")],
-                link: Some(Links::Hpcc(LinkConfig::of(Telemetry::Load))),
-                sender: Some(Senders::Hpcc(SenderConfig::of(Telemetry::Load))),
+                link: Some(LinkConfig::of(Telemetry::Load)),
+                sender: Some(SenderConfig::of(Telemetry::Load)),
             },
             Protocol {
                 name: "csig",
@@ -41,8 +40,8 @@ pub const fn protocols() -> &'static [Protocol] {
                 look: Look::new(Hue::Ink, Shape::Square, 0),
                 link_series: &[Column::new("load_share", "Load that the law tells")],
                 flow_series: &[Column::new("path_load_share", "Load of the worst hop that flows are told")],
-                link: Some(Links::Hpcc(LinkConfig::of(Telemetry::Csig))),
-                sender: Some(Senders::Hpcc(SenderConfig::of(Telemetry::Csig))),
+                link: Some(LinkConfig::of(Telemetry::Csig)),
+                sender: Some(SenderConfig::of(Telemetry::Csig)),
             },
         ]
     }

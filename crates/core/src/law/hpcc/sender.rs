@@ -4,15 +4,11 @@ use super::{Header, MOST, News, PLACES, Signal, Telemetry};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
 use crate::law::{
-    Ack, EchoLaw, Giver, Header as _, Heard, Needs, Network, On, OptionBytes, Packet, Receiving, Reply, Send,
-    SenderLaw,
+    Ack, EchoLaw, Giver, Header as _, Heard, Lie, Needs, Network, On, OptionBytes, Packet, Receiving, Reply,
+    Send, SenderLaw,
 };
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// The largest window, 1 TB.
 const WINDOW_MAX: u64 = 1 << 40;
@@ -143,6 +139,19 @@ impl EchoLaw<SenderConfig> for Echo {
     fn on_ack(&mut self, _config: &SenderConfig, _receiver: impl Receiving) -> Reply {
         (self.is_first_told, self.is_wait_told) = (true, true);
         News { first: self.first, wait: self.wait }.reply()
+    }
+
+    /// A hop that is next to idle: the lowest load, all of the capacity, no wait.
+    #[inline]
+    fn forge(_config: &SenderConfig, _lie: Lie, packet: &mut impl Packet) {
+        if let Some(header) = packet.header::<Header>() {
+            let value = match header.signal {
+                Signal::Load => 1,
+                Signal::Free => MOST - 1,
+                Signal::Wait => 0,
+            };
+            packet.add_header(Header { value, ..header });
+        }
     }
 }
 
@@ -307,15 +316,5 @@ impl SenderLaw for Sender {
     #[inline]
     fn pacing_rate(&self, config: &SenderConfig, _srtt: Duration) -> Option<Rate> {
         Some(Bytes(self.window).per(Duration(config.base_rtt.0.max(1))))
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_packet(_: &SenderConfig, packet: &dyn Packet, rules: &mut Vec<Rule>) {
-        super::words::packet(packet, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::reaction(config, states, seen, rules);
     }
 }

@@ -13,7 +13,8 @@
 
 use super::echo::Echoed;
 use super::level::{DIGITS_MAX, HIGH, LOW, OVERLOAD};
-use super::sender::{Sender, SenderConfig};
+use super::sender::Sender;
+use super::settings::SenderConfig;
 use crate::law::{Ack, SenderLaw as _};
 use crate::units::{Bytes, Time};
 
@@ -64,6 +65,18 @@ impl Parts {
     const fn counts(self) -> u32 {
         (1 << self.number) - 1
     }
+
+    /// The number of the chain behind that of the word, at its place.
+    #[inline(always)]
+    const fn next(self, word: u32) -> u32 {
+        word.wrapping_add(1 << self.number) & (AROUND - 1) << self.number
+    }
+
+    /// True if the last data packet came with 00: a complete chain without digits.
+    #[inline(always)]
+    const fn is_cleared(self, word: u32) -> bool {
+        word >> self.digits == 0 && word >> self.number & (AROUND - 1) != 0
+    }
 }
 
 /// Receiver's memory of chains.
@@ -78,12 +91,22 @@ pub struct Chains {
 }
 
 impl Chains {
-    /// Takes in so many packets that came with the ECN field `code` at the place `index` of their chain of `n`. Those with 00
-    /// and those of no place, `n` or more, count as nothing.
+    /// Takes in so many packets that came with the ECN field `code` at the place `index` of their chain of `n`. Those of no place,
+    /// `n` or more, count as nothing. One with 00 stands for a complete chain without digits: the path clears codes.
     #[inline]
     pub const fn on_data(&mut self, n: u32, code: u8, index: u32, packets: u32) {
         let (n, parts, code) = (within(n), Parts::of(n), code as u32 & 3);
-        if code == 0 || index >= n {
+        if code == 0 {
+            self.waiting = 0;
+            if !parts.is_cleared(self.word) {
+                let number = parts.next(self.word);
+                // 0 without digits is the word before any chain.
+                let number = if number == 0 { 1 << parts.number } else { number };
+                self.word = number | self.word & parts.counts();
+            }
+            return;
+        }
+        if index >= n {
             return;
         }
         if index == 0 {
@@ -100,9 +123,7 @@ impl Chains {
         }
         self.waiting |= code << shift;
         if index + 1 == n {
-            let counts = self.word & parts.counts();
-            let number = self.word.wrapping_add(1 << parts.number) & (AROUND - 1) << parts.number;
-            self.word = self.waiting << parts.digits | number | counts;
+            self.word = self.waiting << parts.digits | parts.next(self.word) | self.word & parts.counts();
             self.waiting = 0;
         }
     }
@@ -118,13 +139,18 @@ pub struct Heard {
     pub alone: u8,
     /// Number of them, 3 at most.
     pub count: u8,
+    /// True if all packets that are new came with 00: the path clears codes.
+    pub is_cleared: bool,
 }
 
 impl Heard {
     /// Returns it as one word; 0: nothing was told.
     #[inline]
     pub const fn to_word(self) -> u32 {
-        self.digits as u32 | (self.alone as u32) << 16 | (self.count as u32) << 24
+        self.digits as u32
+            | (self.alone as u32) << 16
+            | (self.count as u32) << 24
+            | (self.is_cleared as u32) << 31
     }
 
     /// Returns digit `index` of the complete chain; 0: it was told before, or no chain is complete.
@@ -147,7 +173,7 @@ impl ChainsReader {
     /// said more.
     #[inline]
     pub const fn on_ack(&mut self, n: u32, word: u32) -> Heard {
-        const NOTHING: Heard = Heard { digits: 0, alone: 0, count: 0 };
+        const NOTHING: Heard = Heard { digits: 0, alone: 0, count: 0, is_cleared: false };
         let parts = Parts::of(n);
         let low = self.news(parts, word, LOW);
         let high = self.news(parts, word, HIGH);
@@ -158,12 +184,16 @@ impl ChainsReader {
         let began = low + high + over;
         let chains = (word >> parts.number).wrapping_sub(self.heard >> parts.number) & (AROUND - 1);
         let waited = self.heard & parts.waits != 0;
+        if began == 0 && chains != 0 && chains < AROUND / 2 && parts.is_cleared(word) {
+            self.heard = word;
+            return Heard { is_cleared: true, ..NOTHING };
+        }
         if began == 0 && !(waited && chains == 1) {
             return NOTHING; // the same, or older
         }
         let waits = word & parts.waits != 0;
         self.heard = word;
-        let is_complete = chains > 0 || began >= AROUND;
+        let is_complete = (chains > 0 || began >= AROUND) && word >> parts.digits != 0;
         let highest = if over > 0 {
             OVERLOAD
         } else if high > 0 {
@@ -201,6 +231,9 @@ impl Sender {
     /// to which the last packet is counted. `ack.reply` is not looked at.
     #[inline]
     pub fn on_chains(&mut self, config: &SenderConfig, now: Time, ack: &Ack, heard: Heard) {
+        if heard.is_cleared {
+            return self.on_part(config, now, ack, Echoed::new(0, Some(0)), 0);
+        }
         let is_complete = heard.digits > 0;
         let behind = match (is_complete, heard.count) {
             (false, _) => ack.acked,

@@ -6,7 +6,7 @@
 use super::echo::Echoed;
 use super::level::{HIGH, LOW, OVERLOAD};
 
-/// Receiver's counts: a byte for each code, 01 lowest, modulo 256; the highest byte is 0.
+/// Receiver's counts: a byte for each code, 01 lowest, 00 highest, modulo 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
@@ -15,13 +15,10 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts so many packets that came with the ECN field `code`; 00 counts as nothing.
+    /// Counts so many packets that came with the ECN field `code`; 00 says that the path clears codes.
     #[inline]
     pub const fn on_data(&mut self, code: u8, packets: u32) {
-        if code == 0 {
-            return;
-        }
-        let shift = 8 * ((code as u32 - 1) & 3);
+        let shift = 8 * ((code as u32).wrapping_sub(1) & 3);
         let count = (self.word >> shift).wrapping_add(packets) & 0xff;
         self.word = self.word & !(0xff << shift) | count << shift;
     }
@@ -37,11 +34,13 @@ pub struct CountsReader {
 
 impl CountsReader {
     /// Returns the highest code among the packets that these counts have and the ones before had not, as an echo of the
-    /// law's own receiver; [`Echoed::NONE`]: there are none, or the ACK was overtaken by one that counted more.
+    /// law's own receiver, 00 if all of them came with 00; [`Echoed::NONE`]: there are none, or the ACK was overtaken by
+    /// one that counted more.
     #[inline]
     pub const fn on_ack(&mut self, word: u32) -> Echoed {
         let (low, high, over) = (self.news(word, 0), self.news(word, 8), self.news(word, 16));
-        if low | high | over > 127 {
+        let cleared = self.news(word, 24);
+        if low | high | over | cleared > 127 {
             return Echoed::NONE; // fewer than before
         }
         self.heard = word;
@@ -51,6 +50,8 @@ impl CountsReader {
             Echoed::new(HIGH, Some(0))
         } else if low > 0 {
             Echoed::new(LOW, Some(0))
+        } else if cleared > 0 {
+            Echoed::new(0, Some(0))
         } else {
             Echoed::NONE
         }

@@ -1,8 +1,10 @@
-//! Receiver of MPCP: returns the code of each data packet and its place in the chain, as it arrived.
+//! Receiver of MPCP: returns the code of each data packet and its place in the chain, as it arrived. The code 00 is
+//! returned too: it tells the sender that the path clears codes (docs/design/protocols.md 5.5).
 
+use super::level::LOW;
 use super::order::Order;
-use super::sender::SenderConfig;
-use crate::law::{EchoLaw, Heard, Packet, Receiving, Reply, Segment};
+use super::settings::SenderConfig;
+use crate::law::{EchoLaw, Heard, Lie, Packet, Receiving, Reply, Segment};
 use crate::units::Bytes;
 
 /// Echo of a data packet in an ACK: bits 0 and 1 its ECN field, 2 to 4 its place in the chain, 5 that the
@@ -116,11 +118,7 @@ impl EchoLaw<SenderConfig> for Echo {
 
     #[inline]
     fn on_data(&mut self, config: &SenderConfig, packet: &impl Packet, receiver: impl Receiving) -> Heard {
-        let code = packet.ecn();
-        if code == 0 {
-            return Heard::Taken;
-        }
-        match read(config, code, packet, receiver) {
+        match read(config, packet.ecn(), packet, receiver) {
             Some(came) => {
                 self.take(came);
                 Heard::Taken
@@ -139,5 +137,11 @@ impl EchoLaw<SenderConfig> for Echo {
             return came.into();
         };
         Echoed::new(code, came.index().filter(|&place| order.write(&mut segment, place))).into()
+    }
+
+    /// The lowest load, of a chain its lowest digit.
+    #[inline]
+    fn forge(_config: &SenderConfig, _lie: Lie, packet: &mut impl Packet) {
+        packet.set_ecn(LOW);
     }
 }

@@ -5,8 +5,6 @@ use super::order::Order;
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Remembers, Segment, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 
@@ -137,12 +135,23 @@ impl Settings for LinkConfig {
 
     #[cfg(feature = "words")]
     fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
-        super::words::settle(self.n, &mut self.order, is_written);
+        self.order.settle(self.n, is_written);
     }
 
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        super::words::check_link(self, tell);
+        self.order.check(self.n, tell);
+        Finding::timer("interval", self.interval, "\"200 ms\"", tell);
+        Finding::timer("sample", self.sample, "\"10 ms\"", tell);
+        Finding::above_zero("gamma", self.gamma.0.into(), "0.98", tell);
+        if self.sample > self.interval && self.interval > Duration(0) {
+            let help = alloc::format!(
+                "intervals without a sample keep the queue's old average; at most {}",
+                self.interval
+            );
+            let long = Finding::range("sample", "is longer than the interval", help);
+            tell(Finding { is_error: false, at: ["sample", "interval"], ..long });
+        }
     }
 }
 
@@ -156,7 +165,13 @@ pub struct Flow {
     /// Position that comes next.
     next: u8,
     verdict: Verdict,
+    /// Packets in a row without a place in any chain, 63 at most.
+    strays: u8,
 }
+
+/// Packets without a place in any chain after which a flow's codes are taken for zones: VCP's packets may all look like further
+/// ones of chains. With half of all packets lost a chain's flow comes here once in 65,000 packets.
+const STRAYS: u8 = 8;
 
 /// Upstream's level relative to the link's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,27 +189,34 @@ impl Flow {
     /// Returns the record that a router keeps as this word; 0 is that of a flow that nobody knows.
     #[inline(always)]
     pub const fn from_word(word: u32) -> Self {
-        let verdict = match word >> 24 {
+        let verdict = match word >> 24 & 3 {
             0 => Verdict::High,
             1 => Verdict::Equal,
             _ => Verdict::Low,
         };
-        Self { prefix: word as u16, next: (word >> 16) as u8, verdict }
+        Self { prefix: word as u16, next: (word >> 16) as u8, verdict, strays: (word >> 26) as u8 }
     }
 
     /// Returns the word as which a router keeps the record.
     #[inline(always)]
     pub const fn to_word(self) -> u32 {
-        self.prefix as u32 | (self.next as u32) << 16 | (self.verdict as u32) << 24
+        self.prefix as u32
+            | (self.next as u32) << 16
+            | (self.verdict as u32) << 24
+            | (self.strays as u32 & 63) << 26
     }
 
     /// Returns the digit that packet `index` of a chain shall carry, which came with the digit `found`.
     #[inline]
     pub fn mark(&mut self, index: u8, found: u8, own: &Level, algorithm: Algorithm2) -> u8 {
         if index == 0 {
-            *self = Self { prefix: 0, next: 0, verdict: Verdict::Equal };
+            *self = Self { prefix: 0, next: 0, verdict: Verdict::Equal, strays: 0 };
         } else if index != self.next {
             self.verdict = Verdict::High; // a gap
+            self.strays = if self.strays < STRAYS { self.strays + 1 } else { STRAYS };
+            if self.strays == STRAYS && found < own.zone() {
+                return own.zone();
+            }
         }
         if matches!(self.verdict, Verdict::High) {
             return found;
@@ -405,16 +427,20 @@ impl LinkLaw for Link {
         if n > 1
             && let Some(segment) = Segment::of(packet)
         {
-            // Packets whose place nobody can tell, and flows that nobody remembers, pass as they are.
+            // Packets whose place nobody can tell pass as they are.
             let name = [segment.source, segment.destination, segment.ports];
-            if let Some(index) = order.read(&segment, n)
-                && let Some([word, ..]) = packet.memory(name, now, index == 0)
-            {
-                let mut flow = Flow::from_word(*word);
-                let code = flow.mark(index, found, &self.level, algorithm_2);
-                *word = flow.to_word();
-                packet.set_ecn(code);
-            }
+            let Some(index) = order.read(&segment, n) else { return };
+            let code = match packet.memory(name, now, index == 0) {
+                Some([word, ..]) => {
+                    let mut flow = Flow::from_word(*word);
+                    let code = flow.mark(index, found, &self.level, algorithm_2);
+                    *word = flow.to_word();
+                    code
+                }
+                // No first packet of the flow came: it may be VCP's, whose codes are zones.
+                _ => self.raise(found),
+            };
+            packet.set_ecn(code);
         } else {
             let code = self.raise(found);
             if code != found {
@@ -463,18 +489,5 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
         (config.n > 1).then_some(Remembers { flows: config.table, idle: config.idle, words: 1 })
-    }
-
-    #[cfg(feature = "words")]
-    fn misread_ecn(_: &LinkConfig) -> Option<&'static str> {
-        Some(
-            "the link reads ECT(0) as high load and never lowers it, and where it is overloaded it writes CE, which halves the \
-             window of such a flow",
-        )
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_other(_: &LinkConfig) -> Rule {
-        Rule::new("the packet counts as load; it has no code of this law", "MPCP (CCR 39(5)) section 2.1")
     }
 }

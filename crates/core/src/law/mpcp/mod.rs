@@ -10,6 +10,7 @@ mod level;
 mod link;
 mod order;
 mod sender;
+mod settings;
 #[cfg(feature = "words")]
 mod words;
 
@@ -19,9 +20,11 @@ pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
 pub use order::Order;
-pub use sender::{Cut, Hold, Loss, Sender, SenderConfig, State};
+pub use sender::{Sender, State};
+pub use settings::{Cut, Hold, Loss, Repair, SenderConfig};
 
-use super::{Column, Hue, Look, Protocol, Shape};
+use super::protocol::Protocol;
+use super::{Column, Hue, Look, Shape};
 
 const _: () = {
     assert!(size_of::<Link>() <= size_of::<super::xcp::Link>(), "it makes every port larger");
@@ -36,7 +39,7 @@ impl Order {
 }
 
 /// Returns the protocols of this folder: one law, by the length of the chain.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<LinkConfig, SenderConfig>] {
     const {
         &[
             preset(
@@ -93,7 +96,7 @@ const fn preset(
     page: &'static str,
     n: u32,
     is_preset: bool,
-) -> Protocol {
+) -> Protocol<LinkConfig, SenderConfig> {
     Protocol {
         name,
         about,
@@ -112,7 +115,7 @@ const fn preset(
                 Column::new("downgrades", "Times that flows fell back to VCP"),
             ]
         },
-        link: Some(super::LinkConfig::Mpcp(LinkConfig::of(n, is_preset))),
-        sender: Some(super::SenderConfig::Mpcp(SenderConfig::of(n, is_preset))),
+        link: Some(LinkConfig::of(n, is_preset)),
+        sender: Some(SenderConfig::of(n, is_preset)),
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! Both sides, and every router, compare without sign.
 
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
 use crate::law::settings::words;
 use crate::law::{Expected, Segment};
 
@@ -25,6 +27,29 @@ pub enum Order {
 }
 
 words!(Order { Swap = "swap", Checksum = "checksum", Ipid = "ipid", });
+
+#[cfg(feature = "words")]
+impl Order {
+    /// Sets the encoding that chains of `n` packets use, unless a scenario writes one.
+    pub(super) fn settle(&mut self, n: u32, is_written: &dyn Fn(&str) -> bool) {
+        if !is_written("order") {
+            *self = Self::of(n);
+        }
+    }
+
+    /// Tells of an encoding that cannot say the places of `n` packets.
+    pub(super) fn check(self, n: u32, tell: &mut dyn FnMut(Finding)) {
+        if !self.carries(n) {
+            let (word, bytes) = match self {
+                Self::Swap => ("swap", "two numbers have two orders"),
+                _ => ("ipid", "one bit has two values"),
+            };
+            let text = alloc::format!("\"{word}\" can not tell the places of {n} packets");
+            let help = alloc::format!("{bytes}; allowed for more than 2 packets: \"checksum\"");
+            tell(Finding { kind: "mpcp", ..Finding::range("order", text, help) });
+        }
+    }
+}
 
 impl Order {
     /// Returns true if the encoding can tell places in chains of `n` packets.

@@ -3,19 +3,10 @@
 use super::echo::Echoed;
 use super::growth::{self, ONE};
 use super::level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
-use super::order::Order;
-#[cfg(feature = "words")]
-use crate::law::LinkConfig as Links;
+use super::settings::{Cut, Hold, Loss, Repair, SenderConfig};
 use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
-#[cfg(feature = "words")]
-use crate::law::settings::Finding;
-use crate::law::settings::{Field, Settings, words};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
 use crate::law::{Ack, Giver, Header as _, Needs, Network, Packet, Segment, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
-#[cfg(feature = "words")]
-use alloc::{string::String, vec::Vec};
 
 /// VNS's timers tick so often.
 const TICK: u64 = 10_000_000;
@@ -26,220 +17,6 @@ const GAP_MIN: Duration = Duration(100_000_000);
 const RTT_GUESS: Duration = Duration(100_000_000);
 /// No place was echoed yet.
 const NO_PLACE: u8 = u8::MAX;
-
-/// Moment at which a level of overload cuts the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cut {
-    /// The chain's first packet cuts, for the worst that it can mean; the others correct it upward (MP 3.3).
-    #[default]
-    AtOnce,
-    /// The complete chain cuts.
-    Complete,
-}
-
-words!(Cut { AtOnce = "at-once", Complete = "complete", });
-
-/// Time for which a cut window stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hold {
-    /// One interval of the links (VNS).
-    #[default]
-    Interval,
-    /// One round trip (MP 2.2).
-    RoundTrip,
-}
-
-words!(Hold { Interval = "interval", RoundTrip = "round-trip", });
-
-/// Reaction to a lost packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Loss {
-    /// The window is halved once per window, as in Reno: a loss is congestion (VNS).
-    #[default]
-    Tcp,
-    /// The window stays while chains tell the links' load; given up, a flow that ran longer ones halves it.
-    Maintain,
-}
-
-words!(Loss { Tcp = "tcp", Maintain = "maintain", });
-
-/// Configuration of MPCP's sender law, shared by all flows that run it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct SenderConfig {
-    /// Packets of a chain; 1 is VCP.
-    pub n: u32,
-    /// True if the protocol's name fixes `n`.
-    pub is_preset: bool,
-    /// Encoding of a packet's place in its chain.
-    pub order: Order,
-    /// t_rho, the links' interval; 200 ms (VNS).
-    pub interval: Duration,
-    /// Packets that a window of ACKs adds; 1 (VNS), times (rtt / interval)^2 for equal rates (C-20).
-    pub alpha: Ratio,
-    /// Factor of VCP's window when a link is overloaded; 0.875 (VNS).
-    pub beta: Ratio,
-    /// Growth of VCP's window per interval while load is low; 0.0625 (VNS).
-    pub xi: Ratio,
-    /// kappa in the growth per interval xi = kappa (1 - sigma) / sigma, sigma a level's upper bound; 0.25 (VNS; C-22).
-    pub kappa: Ratio,
-    /// The most of the headroom 1 / sigma - 1 that growth takes per round trip; 0.5.
-    pub eta: Ratio,
-    /// Largest rtt / interval of multiplicative growth; 2.5 (VNS).
-    pub exponent_max: Ratio,
-    /// Round trip time as which additive growth counts longer ones; 500 ms (C-20).
-    pub rtt_max: Duration,
-    /// Moment at which a level of overload cuts the window.
-    pub cut: Cut,
-    /// Time for which a cut window stays.
-    pub hold: Hold,
-    /// Reaction to a lost packet.
-    pub loss: Loss,
-    /// True to pace small windows (VNS).
-    pub pacing: bool,
-    /// True to pace all windows (ours): a window sent as a burst is load in one interval and none in the next, where
-    /// the round trip is longer than the interval.
-    pub smooth: bool,
-    /// Echoes of one type in a row, 3 (MP 3.4), after which chains are given up for a while. With more than
-    /// two packets: chains without a complete one, n + 1 (docs/design/protocols.md 7.4, assumed).
-    pub strikes: u32,
-    /// Round trips for which chains are given up, twice as many each time; 8.
-    pub resume: u32,
-    /// Number of the relapse with which chains are given up for good; 3.
-    pub relapses: u32,
-}
-
-impl SenderConfig {
-    /// Returns the defaults for chains of `n` packets.
-    #[inline]
-    pub const fn of(n: u32, is_preset: bool) -> Self {
-        Self {
-            n,
-            is_preset,
-            order: Order::of(n),
-            interval: Duration(200_000_000),
-            alpha: Ratio::ONE,
-            beta: Ratio::ppm(875_000),
-            xi: Ratio::ppm(62_500),
-            kappa: Ratio::ppm(250_000),
-            eta: Ratio::ppm(500_000),
-            exponent_max: Ratio::ppm(2_500_000),
-            rtt_max: Duration(500_000_000),
-            cut: Cut::AtOnce,
-            hold: Hold::Interval,
-            loss: Loss::Tcp,
-            pacing: true,
-            smooth: false,
-            strikes: if n > 2 { n.saturating_add(1) } else { 3 },
-            resume: 8,
-            relapses: 3,
-        }
-    }
-
-    #[inline]
-    pub(super) fn digits(&self) -> u8 {
-        self.n.clamp(1, DIGITS_MAX) as u8
-    }
-}
-
-impl Settings for SenderConfig {
-    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        let is_vcp = self.is_preset && self.n == 1;
-        if !self.is_preset {
-            tell("n", "Packets of a chain, 1 to 8; 2 (MP).", Field::Number(&mut self.n, DIGITS_MAX));
-        }
-        if !is_vcp {
-            tell(
-                "order",
-                "How a packet's place in its chain is told; swap (MP 3.2), above two packets checksum (MP 5).",
-                Field::Word(&mut self.order),
-            );
-        }
-        tell("interval", "The links' interval; 200 ms (VNS).", Field::Span(&mut self.interval));
-        tell(
-            "alpha",
-            "Additive growth in packets; 1 (VNS), times (rtt / interval)^2.",
-            Field::Factor(&mut self.alpha),
-        );
-        tell("beta", "VCP: factor of a cut; 0.875 (VNS).", Field::Factor(&mut self.beta));
-        tell("xi", "VCP: growth per interval at low load; 0.0625 (VNS).", Field::Factor(&mut self.xi));
-        if !is_vcp {
-            tell(
-                "kappa",
-                "Growth per interval by the bound s of a level is kappa (1 - s) / s; 0.25 (VNS).",
-                Field::Factor(&mut self.kappa),
-            );
-            tell(
-                "eta",
-                "The most of the headroom 1 / s - 1 that a round trip takes; 0.5 (A-16).",
-                Field::Factor(&mut self.eta),
-            );
-        }
-        tell(
-            "exponent_max",
-            "The largest rtt / interval of multiplicative growth; 2.5 (VNS).",
-            Field::Factor(&mut self.exponent_max),
-        );
-        tell(
-            "rtt_max",
-            "Additive growth counts a longer round trip as this; 500 ms (C-20).",
-            Field::Span(&mut self.rtt_max),
-        );
-        if !is_vcp {
-            tell(
-                "cut",
-                "When a window is cut: at-once, with a chain's first packet (MP 3.3), or when it is complete.",
-                Field::Word(&mut self.cut),
-            );
-        }
-        tell(
-            "hold",
-            "For how long a cut window stays: interval (VNS) or round-trip (MP 2.2).",
-            Field::Word(&mut self.hold),
-        );
-        tell(
-            "loss",
-            "What a loss does: tcp, it halves the window (VNS), or maintain, nothing unless chains are given up.",
-            Field::Word(&mut self.loss),
-        );
-        tell(
-            "pacing",
-            "Pace windows up to 64 packets with gaps above 100 ms; true (VNS).",
-            Field::Switch(&mut self.pacing),
-        );
-        tell("smooth", "Pace every window over its round trip; false.", Field::Switch(&mut self.smooth));
-        if !is_vcp {
-            tell(
-                "strikes",
-                "Echoes of one type in a row until chains are given up; 3 (MP 3.4). n > 2: incomplete chains; n + 1.",
-                Field::Count(&mut self.strikes),
-            );
-            tell(
-                "resume",
-                "Round trips until chains are tried again, doubled each time; 8 (A-17).",
-                Field::Count(&mut self.resume),
-            );
-            tell(
-                "relapses",
-                "Having given up so often again, it stays VCP; 3 (A-17).",
-                Field::Count(&mut self.relapses),
-            );
-        }
-    }
-
-    #[cfg(feature = "words")]
-    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
-        super::words::settle(self.n, &mut self.order, is_written);
-        if !is_written("strikes") {
-            self.strikes = Self::of(self.n, self.is_preset).strikes;
-        }
-    }
-
-    #[cfg(feature = "words")]
-    fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        super::words::check_sender(self, tell);
-    }
-}
 
 /// Load and mode that a flow acts on, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,6 +33,10 @@ pub struct State {
     pub ssthresh: Option<Bytes>,
     /// Time until which a cut window stays; zero: none was cut.
     pub frozen_until: Time,
+    /// True if the last loss proved to be none.
+    pub is_false_alarm: bool,
+    /// True while the flow takes its chains for zones of VCP.
+    pub has_zones: bool,
 }
 
 impl State {
@@ -309,7 +90,26 @@ pub struct Sender {
     downgrades: u8,
     is_downgraded: bool,
     is_standard: bool,
+    /// A code other than 00 was echoed.
+    was_answered: bool,
+    /// Least round trip time, us; 0: none was measured.
+    least_rtt: u32,
+    /// Window before the last loss; 0: there was none, or it is known what it was.
+    prior: u64,
+    /// Earliest time at which an ACK can answer the retransmission of that loss.
+    alarm_until: Time,
+    /// Digits of the last complete chain.
+    digits: u16,
+    /// Complete chains in a row with these digits, 3 at most.
+    same: u8,
+    is_false_alarm: bool,
+    has_zones: bool,
+    /// Some link on the path tells more than zones.
+    has_detail: bool,
 }
+
+/// Equal chains in a row whose digits differ, which no link of VCP makes: its zone changes within one chain at most.
+const DETAIL: u8 = 3;
 
 impl Sender {
     /// Creates the state of a new connection, for which load is low (MP 3.3).
@@ -336,6 +136,15 @@ impl Sender {
             downgrades: 0,
             is_downgraded: false,
             is_standard: false,
+            was_answered: false,
+            least_rtt: 0,
+            prior: 0,
+            alarm_until: Time::ZERO,
+            digits: 0,
+            same: 0,
+            is_false_alarm: false,
+            has_zones: false,
+            has_detail: false,
         }
     }
 
@@ -349,6 +158,8 @@ impl Sender {
             is_standard: self.is_standard,
             ssthresh: (self.ssthresh < u64::MAX).then_some(Bytes(self.ssthresh >> PLACES)),
             frozen_until: self.frozen_until,
+            is_false_alarm: self.is_false_alarm,
+            has_zones: self.has_zones,
         }
     }
 
@@ -424,8 +235,13 @@ impl Sender {
         } else if index == self.expected {
             self.level = self.level.then(code);
             self.expected = if index + 1 < digits { index + 1 } else { 0 };
-            if self.expected == 0 && digits > 2 {
-                self.run = 0;
+            if self.expected == 0 {
+                if digits > 2 {
+                    self.run = 0;
+                }
+                if config.zones {
+                    self.compare();
+                }
             }
         } else {
             // A gap: what the chain has said, with 11 for the rest. Behind a complete chain: its zone.
@@ -439,6 +255,49 @@ impl Sender {
             self.downgrade(config, now, srtt);
             self.begin(Level::of_zone(self.level.zone()), 0);
         }
+    }
+
+    /// Finds out from a complete chain whether links tell levels or zones.
+    #[inline]
+    fn compare(&mut self) {
+        let (digits, zone) = (self.level.prefix(DIGITS_MAX as u8), self.level.zone());
+        self.same = if digits != self.digits { 1 } else { DETAIL.min(self.same + 1) };
+        self.digits = digits;
+        let is_flat = digits == (zone as u16 * 0x5555) & (((1u32 << (2 * self.level.known())) - 1) as u16);
+        if !is_flat && self.same == DETAIL {
+            (self.has_detail, self.has_zones) = (true, false);
+        } else if is_flat && zone > LOW && !self.has_detail {
+            self.has_zones = true;
+        }
+        if self.has_zones {
+            self.level = Level::of_zone(zone);
+        }
+    }
+
+    /// Gives the window back that a loss has halved, if the packet was only late: an ACK came before the retransmission
+    /// can have arrived. Returns true if it does.
+    #[inline]
+    fn undo(&mut self, now: Time, ack: &Ack) -> bool {
+        let micros = (ack.rtt.0 / 1000).min(u32::MAX as u64) as u32;
+        if micros > 0 && (self.least_rtt == 0 || micros < self.least_rtt) {
+            self.least_rtt = micros;
+        }
+        if self.prior == 0 || ack.acked.0 == 0 {
+            return false;
+        }
+        let was_late = now < self.alarm_until;
+        if was_late {
+            self.cwnd = self.cwnd.max(self.prior);
+            self.is_false_alarm = true;
+        }
+        self.prior = 0;
+        was_late
+    }
+
+    /// Takes the last reduction of the window for good: it was not for a loss that could prove to be none.
+    #[inline]
+    pub const fn settle(&mut self) {
+        self.prior = 0;
     }
 
     /// Counts so many echoes of first packets before the one that an ACK tells.
@@ -460,7 +319,7 @@ impl Sender {
     /// Acts on what is known.
     #[inline(always)]
     fn act(&mut self, config: &SenderConfig, now: Time, ack: &Ack, rtt: Duration) {
-        let is_vcp = config.digits() == 1 || self.is_downgraded;
+        let is_vcp = config.digits() == 1 || self.is_downgraded || self.has_zones;
         if now < self.frozen_until {
             if self.before > 0 {
                 self.cwnd = self.level.factor().of(self.before).max(self.mss); // finer (MP 3.3)
@@ -525,6 +384,15 @@ impl Sender {
         mul_div(mul_div(acked, self.mss, self.cwnd), alpha, ONE)
     }
 
+    /// Runs NewReno from now on. A window that codes have moved is its threshold: slow start would double it.
+    #[inline]
+    fn be_standard(&mut self) {
+        if self.was_answered && !self.is_standard {
+            self.ssthresh = self.ssthresh.min(self.cwnd.max(self.mss.saturating_mul(2)));
+        }
+        self.is_standard = true;
+    }
+
     /// Congestion avoidance and slow start (RFC 5681), for want of codes.
     #[inline]
     fn grow_as_newreno(&mut self, ack: &Ack) {
@@ -540,10 +408,22 @@ impl Sender {
     }
 
     /// True while losses leave the window. Chains are given up where too many of their packets are lost (MP 3.4):
-    /// from then on a loss is what VCP takes it for.
+    /// from then on a loss is what VCP takes it for, unless all are ignored.
     #[inline(always)]
     fn maintains(&self, config: &SenderConfig) -> bool {
-        config.loss == Loss::Maintain && !self.is_standard && !self.is_downgraded
+        !self.is_standard
+            && match config.loss {
+                Loss::Tcp => false,
+                Loss::Maintain => !self.is_downgraded,
+                Loss::Ignore => true,
+            }
+    }
+
+    /// True if the window must not grow with this acknowledgment, because a loss is being repaired.
+    #[inline(always)]
+    fn is_held(&self, config: &SenderConfig, ack: &Ack) -> bool {
+        let is_repairing = ack.in_recovery || config.repair == Repair::Hold && ack.is_repairing;
+        is_repairing && !self.is_false_alarm && !self.maintains(config)
     }
 
     #[inline]
@@ -563,7 +443,7 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(config: &SenderConfig) -> Needs {
-        let withstands_loss = config.loss == Loss::Maintain;
+        let withstands_loss = config.loss != Loss::Tcp;
         let writes_segments = config.n > 1;
         Needs {
             network: Some(Network {
@@ -601,26 +481,35 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         let rtt = round_trip(ack.srtt);
         self.resume(now, rtt);
+        let is_undone = self.undo(now, ack);
         let echoed = Echoed::from(ack.reply);
         let index = if config.digits() == 1 { Some(0) } else { echoed.index() };
         match (echoed.code(), index) {
-            // Nobody sends 00: a path that clears codes has no say (5.5).
-            (Some(0), _) => self.is_standard = true,
-            (Some(code), Some(index)) => self.take(config, now, rtt, index, code),
+            // Senders of codes never send 00, so the path clears them (docs/design/protocols.md 5.5).
+            (Some(0), _) => self.be_standard(),
+            (Some(code), Some(index)) if !self.is_standard => {
+                self.was_answered = true;
+                self.take(config, now, rtt, index, code);
+            }
             _ => {}
         }
         if self.is_standard {
             self.grow_as_newreno(ack);
-        } else if !ack.in_recovery || self.maintains(config) {
+        } else if !is_undone && !self.is_held(config, ack) {
             self.act(config, now, ack, rtt);
         }
     }
 
     /// Cuts the window as [`Loss`] says. Half of the flight, as Reno (VNS); NewReno's rules, where codes are cleared.
     #[inline]
-    fn on_loss(&mut self, config: &SenderConfig, _now: Time, flight: Bytes) {
+    fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
         if self.maintains(config) {
             return;
+        }
+        self.is_false_alarm = false;
+        if config.undo && !self.is_standard {
+            self.prior = self.cwnd;
+            self.alarm_until = now + Duration(self.least_rtt as u64 * 1000);
         }
         self.ssthresh = self.half(flight);
         self.cwnd = self.ssthresh;
@@ -633,6 +522,7 @@ impl SenderLaw for Sender {
         if is_first {
             self.ssthresh = self.half(flight);
         }
+        (self.prior, self.is_false_alarm) = (0, false);
         self.cwnd = self.mss;
         self.begin(self.level, 0);
     }
@@ -646,6 +536,9 @@ impl SenderLaw for Sender {
 
     #[inline]
     fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
+        if self.is_standard {
+            return; // the packet is NewReno's: not ECN-capable, with numbers as TCP has them
+        }
         let place = self.next_place(config, now, send.srtt);
         let length = packet.size().0 as u16;
         // In its place, so that what the order leaves is not written again.
@@ -659,11 +552,6 @@ impl SenderLaw for Sender {
             segment.write(words);
         }
         packet.set_ecn(LOW);
-    }
-
-    #[cfg(feature = "words")]
-    fn misreads(config: &SenderConfig, link: &Links) -> Option<String> {
-        super::words::misreads(config, link.part()?)
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
@@ -685,6 +573,9 @@ impl SenderLaw for Sender {
     /// window per round trip.
     #[inline]
     fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
+        if self.is_standard {
+            return None;
+        }
         let packets = self.cwnd.div_ceil(self.mss.max(1));
         if config.smooth && srtt.0 > 0 {
             return Some(self.window().per(srtt));
@@ -694,10 +585,5 @@ impl SenderLaw for Sender {
         }
         let gap = Duration(srtt.0 >> (64 - (packets - 1).leading_zeros()));
         (gap > GAP_MIN).then(|| Bytes(self.mss >> PLACES).per(gap))
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::explain(config, states, seen, rules);
     }
 }

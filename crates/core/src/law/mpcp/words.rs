@@ -1,39 +1,41 @@
-//! Why the windows of VCP, DPCP, TPCP and MPCP change, in the order of questions of the sender, and what the
-//! laws say of their settings.
+//! Why the windows of VCP, DPCP, TPCP and MPCP change, in the order of questions of the sender.
 
-use super::{Echoed, Level, LinkConfig, Loss, OVERLOAD, Order, Sender, SenderConfig, State};
-use crate::law::settings::Finding;
-use crate::law::words::{Phase, Reaction, Rule};
-use crate::units::{Bytes, Duration, Ratio};
+use super::{Echoed, Level, Link, LinkConfig, Loss, OVERLOAD, Repair, Sender, SenderConfig, State};
+use crate::law::words::{LinkWords, Phase, Reaction, Rule, SenderWords};
+use crate::units::{Bytes, Ratio};
 use alloc::borrow::ToOwned as _;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::cmp::Ordering;
 
 const MP: &str = "MPCP (CCR 39(5)) section 3.3";
 const VNS: &str = "VCP's ns-2 code";
 
-/// Says how chains of the link differ from those of the flow.
-pub(super) fn misreads(config: &SenderConfig, link: &LinkConfig) -> Option<String> {
-    let (own, other) = (config.n, link.n);
-    if other == own && (own == 1 || link.order == config.order) {
-        return None;
+impl SenderWords for Sender {
+    /// Says how chains of the link differ from those of the flow.
+    fn misreads(config: &SenderConfig, link: &dyn Any) -> Option<String> {
+        let link: &LinkConfig = link.downcast_ref()?;
+        let (own, other) = (config.n, link.n);
+        if other == own && (own == 1 || link.order == config.order) {
+            let (own, other) = (config.interval, link.interval);
+            return (own != other).then(|| {
+                format!(
+                    "its interval is {other} and the flow's {own}, so the window grows at another pace than the load is measured"
+                )
+            });
+        }
+        let order = if other == own { ", which say their places in different ways" } else { "" };
+        Some(format!(
+            "its chains have {other} and the flow's {own} packets{order}, so the flow reads a digit at another place as another load"
+        ))
     }
-    let order = if other == own { ", which say their places in different ways" } else { "" };
-    Some(format!(
-        "its chains have {other} and the flow's {own} packets{order}, so the flow reads a digit at another place as another load"
-    ))
-}
 
-pub(super) fn explain(
-    config: &SenderConfig,
-    [was, is]: [&Sender; 2],
-    seen: &Reaction,
-    rules: &mut Vec<Rule>,
-) {
-    reasons(config, [was.state(), is.state()], seen, rules);
-    seen.cut(rules);
+    fn explain(config: &SenderConfig, [was, is]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        reasons(config, [was.state(), is.state()], seen, rules);
+        seen.cut(rules);
+    }
 }
 
 fn reasons(config: &SenderConfig, [was, is]: [State; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
@@ -53,16 +55,26 @@ fn reasons(config: &SenderConfig, [was, is]: [State; 2], seen: &Reaction, rules:
         }
         return;
     }
+    if is.is_false_alarm && !was.is_false_alarm {
+        let text = "the packet taken for lost arrives before its retransmission can: it was only late, and W is what it was before";
+        return rule(rules, text, "RFC 4015");
+    }
     // A flow that gave up its chains halves, as VCP.
-    let maintains = config.loss == Loss::Maintain && !is.is_downgraded;
-    if maintains || !is_loss && !before.is_held() {
+    let maintains = match config.loss {
+        Loss::Tcp => false,
+        Loss::Maintain => !is.is_downgraded,
+        Loss::Ignore => true,
+    };
+    let holds = config.repair == Repair::Hold && before.phase == Phase::Loss;
+    let is_held = (before.is_held() || holds) && !is.is_false_alarm;
+    if maintains || !is_loss && !is_held {
         by_load(config, [&was, &is], seen, rules);
     } else if !is_loss {
         rule(rules, "a loss is being repaired: until then what codes say changes no window", VNS);
     }
     if is_loss && !is_cut_by_loss {
         let text = match maintains {
-            true => "with this acknowledgment a loss is found, which loss = \"maintain\" does not count",
+            true => "with this acknowledgment a loss is found, which does not count by the flow's `loss`",
             false => {
                 "with this acknowledgment a loss is found: W is half of what is in flight, at least two segments"
             }
@@ -91,7 +103,8 @@ fn by_load(config: &SenderConfig, [was, is]: [&State; 2], seen: &Reaction, rules
     const TABLE: &str = "MPCP (CCR 39(5)) table 1";
     let change = seen.after.window.cmp(&seen.before.window);
     let is_over = is.level.zone() == OVERLOAD;
-    let load = load(&is.level, if config.n > 1 && is.is_downgraded { ", as VCP for now" } else { "" });
+    let is_vcp = config.n > 1 && (is.is_downgraded || is.has_zones);
+    let load = load(&is.level, if is_vcp { ", as VCP for now" } else { "" });
     if is.frozen_until != was.frozen_until {
         let text = match change {
             Ordering::Less => format!("{load}, so W is cut once"),
@@ -147,39 +160,15 @@ fn load(level: &Level, mode: &str) -> String {
     format!("the load is {load} as far as is known{mode}")
 }
 
-/// How places in a chain are told goes by its length, unless it is written.
-pub(super) fn settle(n: u32, order: &mut Order, is_written: &dyn Fn(&str) -> bool) {
-    if !is_written("order") {
-        *order = Order::of(n);
+impl LinkWords for Link {
+    fn misread_ecn(_: &LinkConfig) -> Option<&'static str> {
+        Some(
+            "the link reads ECT(0) as high load and never lowers it, and where it is overloaded it writes CE, which halves the \
+             window of such a flow",
+        )
     }
-}
 
-fn check_chain(n: u32, order: Order, tell: &mut dyn FnMut(Finding)) {
-    if !order.carries(n) {
-        let (word, bytes) = match order {
-            Order::Swap => ("swap", "two numbers have two orders"),
-            _ => ("ipid", "one bit has two values"),
-        };
-        let text = format!("\"{word}\" can not tell the places of {n} packets");
-        let help = format!("{bytes}; allowed for more than 2 packets: \"checksum\"");
-        tell(Finding { kind: "mpcp", ..Finding::range("order", text, help) });
+    fn explain_other(_: &LinkConfig) -> Rule {
+        Rule::new("the packet counts as load; it has no code of this law", "MPCP (CCR 39(5)) section 2.1")
     }
-}
-
-pub(super) fn check_link(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
-    check_chain(config.n, config.order, tell);
-    Finding::above_zero("interval", config.interval.0, "\"200 ms\"", tell);
-    Finding::above_zero("sample", config.sample.0, "\"10 ms\"", tell);
-    Finding::above_zero("gamma", config.gamma.0.into(), "0.98", tell);
-    if config.sample > config.interval && config.interval > Duration(0) {
-        let help =
-            format!("intervals without a sample keep the queue's old average; at most {}", config.interval);
-        let long = Finding::range("sample", "is longer than the interval", help);
-        tell(Finding { is_error: false, at: ["sample", "interval"], ..long });
-    }
-}
-
-pub(super) fn check_sender(config: &SenderConfig, tell: &mut dyn FnMut(Finding)) {
-    check_chain(config.n, config.order, tell);
-    Finding::above_zero("interval", config.interval.0, "\"200 ms\"", tell);
 }

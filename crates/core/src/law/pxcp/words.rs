@@ -1,14 +1,13 @@
-//! Checks of P-XCP's settings.
+//! Sentences about P-XCP's links.
 
-use super::LinkConfig;
-use crate::law::settings::{Finding, Settings as _};
-use crate::units::Ratio;
+use super::{Link, LinkConfig};
+use crate::law::words::{LinkWords, Rule};
 
-/// `r_max` keeps the scale k / (1 - r) finite.
-pub(super) fn check(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
-    config.xcp.check(tell);
-    if config.r_max >= Ratio::ONE {
-        let help = "allowed: 0 to below 1; k / (1 - r) scales positive feedback";
-        tell(Finding::range("r_max", "is 1", help));
+impl LinkWords for Link {
+    fn explain_other(_: &LinkConfig) -> Rule {
+        Rule::new(
+            "the packet has no congestion header, so the law counts its bytes as input traffic and leaves it alone",
+            "draft-03 section 4.2.3, L 1",
+        )
     }
 }

@@ -4,18 +4,18 @@ use super::{Header, stated};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// Binary places of the part by which the rate moves, and of T / d.
 const PART_PLACES: u32 = 24;
 const TIME_PLACES: u32 = 16;
 /// No product with a rate above passes 64 bits: 2.2 Tbit/s, the most that a header says.
 const RATE_MAX: u64 = 1 << 38;
+/// Below this rate, B/s, the state keeps 2^-16 B/s: a step of whole B/s would round to none there, and a slow
+/// link would keep its least rate for good.
+const COARSE: u64 = 1 << 16;
+const FINE_PLACES: u32 = 16;
 /// The least rate, a hundredth of a packet of 1500 B in a mean round trip (RNS).
 const PACKET: u64 = 1500;
 
@@ -96,7 +96,9 @@ impl Settings for LinkConfig {
 
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        super::words::check(self, tell);
+        Finding::timer("interval", self.interval, "\"10 ms\"", tell);
+        Finding::above_zero("initial_rtt", self.initial_rtt.0, "\"200 ms\"", tell);
+        Finding::above_zero("gamma", self.gamma.0.into(), "1", tell);
     }
 }
 
@@ -142,6 +144,8 @@ pub struct Link {
     stating: u64,
     began: Time,
     deadline: Time,
+    /// Part of the rate below 1 B/s, 2^-16 B/s; 0 above [`COARSE`].
+    fraction: u64,
     report: Report,
 }
 
@@ -157,6 +161,7 @@ impl Link {
             stating: 0,
             began: Time::ZERO,
             deadline: Time::ZERO + phase,
+            fraction: 0,
             report: Report { rate, rtt: config.initial_rtt, ..Report::default() },
         }
     }
@@ -190,16 +195,21 @@ impl Link {
         let part = |amount: u64| mul_div(amount, 1 << PART_PLACES, whole).min(1 << PART_PLACES);
         let time = mul_div(elapsed.0, 1 << TIME_PLACES, rtt.0.max(1)).min(1 << TIME_PLACES);
         let rate = self.report.rate.0.min(RATE_MAX);
+        let places = if rate < COARSE { FINE_PLACES } else { 0 };
+        let rate = (rate << places) + if places > 0 { self.fraction } else { 0 };
         let moved = |part: u64| (((rate * part) >> PART_PLACES) * time) >> TIME_PLACES;
         let rate = if up >= down { rate + moved(part(up - down)) } else { rate - moved(part(down - up)) };
+        let most = whole.max(1);
+        let (rate, fraction) = (rate >> places, rate & ((1 << places) - 1));
         // A product that saturates has 128 bits, which BPF has not.
         let least = Bytes(PACKET).per(Duration(rtt.0.min(u64::MAX / 100) * 100)).0.max(1);
         self.report = Report {
             intervals: self.report.intervals + 1,
-            rate: Rate(rate.max(least).min(whole.max(1))),
+            rate: Rate(rate.max(least).min(most)),
             input,
             rtt,
         };
+        self.fraction = if rate < least || rate >= most { 0 } else { fraction };
         (self.input, self.rtt_bytes, self.stating) = (Bytes(0), 0, 0);
         self.began = now;
         self.deadline = now + Duration(rtt.min(self.config.interval).0.max(1));
@@ -302,18 +312,5 @@ impl LinkLaw for Link {
     #[inline]
     fn view(&self, packet: &impl Packet) -> Option<Report> {
         packet.header::<Header>().map(|_| self.report)
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &LinkConfig, report: &Report, [came, left]: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
-        super::words::hop(report, came, left, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_other(_: &LinkConfig) -> Rule {
-        Rule::new(
-            "the packet has no header of RCP, so the law counts its bytes as input traffic and leaves it alone",
-            "Dukkipati and others 2005, section 3",
-        )
     }
 }

@@ -13,13 +13,12 @@ pub use link::{Link, LinkConfig, Report};
 pub use option::{Error as OptionError, TcpOption};
 pub use sender::{Echo, Sender, SenderConfig};
 
-use super::{
-    Column, Hue, LinkConfig as Links, Look, Protocol, Reply, SenderConfig as Senders, Shape, Tag, Words,
-};
+use super::protocol::Protocol;
+use super::{Column, Hue, Look, Reply, Shape, Tag, Words};
 use crate::units::Rate;
 
 /// Returns the protocols of this folder: `rcp` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<LinkConfig, SenderConfig>] {
     const {
         &[Protocol {
             name: "rcp",
@@ -32,8 +31,8 @@ pub const fn protocols() -> &'static [Protocol] {
                 Column::new("mean_rtt_ms", "Mean round-trip time of the law"),
             ],
             flow_series: &[Column::new("told_rate_Bps", "Rate that flows are told")],
-            link: Some(Links::Rcp(LinkConfig::DEFAULT)),
-            sender: Some(Senders::Rcp(SenderConfig {})),
+            link: Some(LinkConfig::DEFAULT),
+            sender: Some(SenderConfig {}),
         }]
     }
 }

@@ -2,15 +2,11 @@
 
 use super::{Header, TcpOption, UNLIMITED, is_ungranted, told};
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
 use crate::law::{
-    Ack, EchoLaw, Giver, Header as _, Heard, Needs, Network, On, OptionBytes, Packet, Receiving, Reply, Send,
-    SenderLaw,
+    Ack, EchoLaw, Giver, Header as _, Heard, Lie, Needs, Network, On, OptionBytes, Packet, Receiving, Reply,
+    Send, SenderLaw,
 };
 use crate::units::{Bytes, Duration, Rate, Ratio, Time};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// RCP's sender has nothing to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +45,14 @@ impl EchoLaw<SenderConfig> for Echo {
     fn on_ack(&mut self, _config: &SenderConfig, _receiver: impl Receiving) -> Reply {
         self.is_told = true;
         Reply { word: self.rate, byte: 0 }
+    }
+
+    /// The highest rate that a link could have offered.
+    #[inline]
+    fn forge(_config: &SenderConfig, _lie: Lie, packet: &mut impl Packet) {
+        if let Some(header) = packet.header::<Header>() {
+            packet.add_header(Header { rate: UNLIMITED - 1, ..header });
+        }
     }
 }
 
@@ -178,15 +182,5 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn pacing_rate(&self, _config: &SenderConfig, _srtt: Duration) -> Option<Rate> {
         if self.rate.0 > 0 { Some(self.rate) } else { None }
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_packet(_: &SenderConfig, packet: &dyn Packet, rules: &mut Vec<Rule>) {
-        super::words::packet(packet, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &SenderConfig, [before, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::explain(before, after, seen, rules);
     }
 }

@@ -4,12 +4,8 @@ use super::{Header, code, rate};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Remembers, Series, Steered};
 use crate::units::{BitRate, Bytes, Duration, Rate, Ratio, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// Flows that a link remembers at most.
 const FLOWS: u32 = 4096;
@@ -86,7 +82,7 @@ impl Settings for LinkConfig {
 
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        Finding::above_zero("interval", self.interval.0, "\"5 s\"", tell);
+        Finding::timer("interval", self.interval, "\"5 s\"", tell);
         Finding::above_zero("hold", self.hold.0, "\"67 s\"", tell);
         Finding::above_zero("eta", self.eta.0.into(), "0.98", tell);
     }
@@ -513,18 +509,5 @@ impl LinkLaw for Link {
     #[inline]
     fn view(&self, packet: &impl Packet) -> Option<Report> {
         packet.header::<Header>().and_then(Header::asked).map(|_| self.report())
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &LinkConfig, report: &Report, packets: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
-        super::words::hop(report, packets, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_other(_: &LinkConfig) -> Rule {
-        Rule::new(
-            "the packet carries no code of SCONE, so the law counts its bytes and leaves it alone",
-            "docs/protocols/scone.md",
-        )
     }
 }

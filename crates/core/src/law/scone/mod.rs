@@ -14,10 +14,11 @@ pub use code::{UNKNOWN, code, rate};
 pub use link::{Held, Link, LinkConfig, Report};
 pub use sender::{Echo, Sender, SenderConfig};
 
-use super::{Column, Hue, LinkConfig as Links, Look, Protocol, SenderConfig as Senders, Shape, Tag, Words};
+use super::protocol::Protocol;
+use super::{Column, Hue, Look, Shape, Tag, Words};
 
 /// Returns the protocols of this folder: `scone` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<LinkConfig, SenderConfig>] {
     const {
         &[Protocol {
             name: "scone",
@@ -29,8 +30,8 @@ pub const fn protocols() -> &'static [Protocol] {
                 Column::new("advised_flows", "Flows that the law counted"),
             ],
             flow_series: &[Column::new("advice_heard_Bps", "Advice that holds for the flow")],
-            link: Some(Links::Scone(LinkConfig::DEFAULT)),
-            sender: Some(Senders::Scone(SenderConfig::DEFAULT)),
+            link: Some(LinkConfig::DEFAULT),
+            sender: Some(SenderConfig::DEFAULT),
         }]
     }
 }

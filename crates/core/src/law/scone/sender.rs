@@ -5,12 +5,10 @@ use crate::law::cubic::{self, Cubic};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, EchoLaw, Giver, Heard, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{
+    Ack, EchoLaw, Giver, Heard, Lie, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw,
+};
 use crate::units::{BitRate, Bytes, Duration, Rate, Time};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
 /// Bytes of a packet of SCONE with a connection name of eight.
 const PACKET: u16 = 15;
@@ -86,6 +84,16 @@ impl EchoLaw<SenderConfig> for Echo {
     fn on_ack(&mut self, _config: &SenderConfig, _receiver: impl Receiving) -> Reply {
         self.is_told = true;
         Reply { word: self.count, byte: self.code }
+    }
+
+    /// No link advises anything.
+    #[inline]
+    fn forge(_config: &SenderConfig, _lie: Lie, packet: &mut impl Packet) {
+        if let Some(header) = packet.header::<Header>()
+            && header.asked().is_some()
+        {
+            packet.add_header(Header { signal: UNKNOWN, ..header });
+        }
     }
 }
 
@@ -286,15 +294,5 @@ impl SenderLaw for Sender {
     #[inline]
     fn pacing_rate(&self, _config: &SenderConfig, _srtt: Duration) -> Option<Rate> {
         self.advice().map(BitRate::bytes)
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_packet(_: &SenderConfig, packet: &dyn Packet, rules: &mut Vec<Rule>) {
-        super::words::packet(packet, rules);
-    }
-
-    #[cfg(feature = "words")]
-    fn explain(_: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::reaction(states, seen, rules);
     }
 }

@@ -1,16 +1,17 @@
 //! Why Vegas's window changes.
 
 use super::{Config, Vegas};
-use crate::law::settings::Finding;
-use crate::law::words::{Reaction, Rule};
+use crate::law::words::{Reaction, Rule, SenderWords};
 use crate::units::Ratio;
 use alloc::format;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-pub(super) fn explain(config: &Config, law: &Vegas, seen: &Reaction, rules: &mut Vec<Rule>) {
-    reason(config, law, seen, rules);
-    seen.cut(rules);
+impl SenderWords for Vegas {
+    fn explain(config: &Config, [_, law]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        reason(config, law, seen, rules);
+        seen.cut(rules);
+    }
 }
 
 fn reason(config: &Config, law: &Vegas, seen: &Reaction, rules: &mut Vec<Rule>) {
@@ -37,14 +38,4 @@ fn reason(config: &Config, law: &Vegas, seen: &Reaction, rules: &mut Vec<Rule>) 
         format!("congestion avoidance: {queued}; {verdict}")
     };
     rules.push(Rule::new(text, "Brakmo and Peterson 1995, section III"));
-}
-
-/// Between alpha and beta its window rests.
-pub(super) fn check(config: &Config, tell: &mut dyn FnMut(Finding)) {
-    if config.alpha > config.beta {
-        let packets = |bound: Ratio| f64::from(bound.0) / f64::from(Ratio::ONE.0);
-        let text = format!("is {}, more than beta, {}", packets(config.alpha), packets(config.beta));
-        let help = "allowed: alpha up to beta; below alpha packets in the queue the window grows, above beta it shrinks";
-        tell(Finding { at: ["alpha", "beta"], ..Finding::range("alpha", text, help) });
-    }
 }

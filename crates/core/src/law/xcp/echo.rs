@@ -1,8 +1,7 @@
 //! The receiver's part of XCP: the feedback that ACKs return (draft-03 §4.1.2).
 
-use super::sender::{PLACES, SenderConfig};
-use super::{Feedback, Header, Profile, reply};
-use crate::law::{EchoLaw, Heard, Packet, Receiving, Reply};
+use super::{Feedback, Header, PLACES, Profile, SenderConfig, forge, reply};
+use crate::law::{EchoLaw, Heard, Lie, Packet, Receiving, Reply};
 use crate::units::Bytes;
 
 /// Receiver state: the feedback that no ACK has carried yet.
@@ -170,5 +169,10 @@ impl EchoLaw<SenderConfig> for Returned {
                 echo.stated as i32
             }
         })
+    }
+
+    #[inline]
+    fn forge(config: &SenderConfig, lie: Lie, packet: &mut impl Packet) {
+        forge(config, lie, packet);
     }
 }

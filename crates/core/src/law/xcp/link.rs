@@ -2,17 +2,17 @@
 //! pseudo-code; equations are K02's.
 
 mod parts;
+mod past;
 
 use super::Header;
 use super::spread::{self, Spread};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{self, LinkLaw, Packet, Series, Steered, Told};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
 pub use parts::Part;
+use past::{Average, Promised};
 
 /// Binary places of the rates that are handed out. The error of one packet's share, 2^-16 B/s, is
 /// far below the header's step of 1 B/s, and 46 bits are left for the rate itself.
@@ -28,6 +28,12 @@ pub const MAX_INTERVAL: Duration = Duration(SECOND);
 const CARRIED: u64 = 4;
 /// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
 const RTT_PLACES: u32 = 60;
+/// pi / (4 sqrt 2): from there on the law is unstable (K02, theorem 1).
+#[cfg(feature = "words")]
+const ALPHA_UNSTABLE: Ratio = Ratio::ppm(555_360);
+/// The shortest interval where headers state no round trip that is longer.
+#[cfg(feature = "words")]
+const LEAST: Duration = Duration(1_000);
 
 /// Configuration of XCP's link law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +72,10 @@ pub struct LinkConfig {
     /// True counts packets whose round trips are much longer than the interval over several of them, and keeps for
     /// bursts what is left of the cuts: for flows of very different round trips, see `docs/stability.md`.
     pub spread: bool,
+    /// True for an average queue in F where it is the least one otherwise (TH 4.6).
+    pub average_queue: bool,
+    /// True to count what earlier intervals granted and flows do not use yet as used (TH 4.6).
+    pub remember_grants: bool,
 }
 
 impl LinkConfig {
@@ -84,6 +94,8 @@ impl LinkConfig {
         overdraw: false,
         bound_headers: true,
         spread: false,
+        average_queue: false,
+        remember_grants: false,
     };
 }
 
@@ -105,7 +117,7 @@ impl Settings for LinkConfig {
         );
         tell(
             "capture",
-            "Capture feedback that was allocated upstream (draft-03, 4.2.3); true.",
+            "Capture feedback that was allocated upstream (draft-03, 4.2.3); true, of pxcp false.",
             Field::Switch(&mut self.capture),
         );
         tell(
@@ -122,6 +134,16 @@ impl Settings for LinkConfig {
             "spread",
             "Count a packet over its round trip, where that is the longer, instead of in one control interval; false.",
             Field::Switch(&mut self.spread),
+        );
+        tell(
+            "average_queue",
+            "Drain the average queue of an interval instead of the least one; false. For bursty senders, with paced ones beside them.",
+            Field::Switch(&mut self.average_queue),
+        );
+        tell(
+            "remember_grants",
+            "Count what earlier intervals granted and flows do not use yet as used; false.",
+            Field::Switch(&mut self.remember_grants),
         );
         tell(
             "min_interval",
@@ -145,7 +167,16 @@ impl Settings for LinkConfig {
 
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        super::words::check(self, tell);
+        if self.alpha >= ALPHA_UNSTABLE {
+            let help = "stable below pi / (4 sqrt 2) = 0.555 (K02, theorem 1)";
+            tell(Finding { is_error: false, ..Finding::range("alpha", "makes XCP unstable", help) });
+        }
+        let (least, most) = (self.min_interval, self.max_interval);
+        if least < LEAST || (least > most && most.0 > 0) {
+            let text = alloc::format!("has control intervals from {least} to {most}");
+            let help = alloc::format!("allowed: {LEAST} <= min_interval <= max_interval");
+            tell(Finding { at: ["min_interval"; 2], ..Finding::range("", text, help) });
+        }
     }
 }
 
@@ -195,7 +226,7 @@ impl Pool {
 
     /// The share of a packet whatever is left.
     #[inline(always)]
-    fn due(&self, weight: u32) -> u64 {
+    pub(in crate::law) fn due(&self, weight: u32) -> u64 {
         // All 96 bits of the product, without counting zeros: BPF has no instruction for that, nor, like wasm, for 128 bits.
         let weight = weight as u64;
         #[cfg(any(target_arch = "bpf", target_arch = "wasm32"))]
@@ -329,6 +360,8 @@ struct Sums {
     rtt: u64,
     /// Packets that state at most [`MAX_INTERVAL`], where that decides.
     short: u64,
+    /// Feedback that packets left with, B/s, a sum of signed numbers, with [`LinkConfig::remember_grants`].
+    granted: u64,
 }
 
 impl Sums {
@@ -373,6 +406,8 @@ pub struct Link {
     /// Q.
     queue: Bytes,
     queue_min: Bytes,
+    average: Average,
+    promised: Promised,
     report: Report,
 }
 
@@ -400,6 +435,8 @@ impl Link {
             mean_rtt: with_rtt_places(config.initial_interval),
             queue: Bytes(0),
             queue_min: Bytes(0),
+            average: Average::default(),
+            promised: Promised::default(),
             report: Report { interval: config.initial_interval, ..Report::default() },
         }
     }
@@ -446,15 +483,36 @@ impl Link {
     /// the sum of an interval is as before (draft-03 L 27-28 as printed).
     #[cfg_attr(target_arch = "bpf", inline)]
     #[cfg_attr(not(target_arch = "bpf"), inline(always))] // in line where the list asks for XCP first
-    pub fn on_departure(&mut self, _now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
-        self.depart(header, size, backlog);
+    pub fn on_departure(&mut self, now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
+        self.depart(now, header, size, backlog);
     }
 
     /// [`Link::on_departure`]; true: the packet asks for less than it would get.
     #[inline(always)]
-    pub(in crate::law) fn depart(&mut self, header: &mut Header, size: Bytes, backlog: Bytes) -> bool {
-        self.queue_min = self.queue_min.min(backlog);
+    pub(in crate::law) fn depart(
+        &mut self,
+        now: Time,
+        header: &mut Header,
+        size: Bytes,
+        backlog: Bytes,
+    ) -> bool {
+        self.on_other_departure(now, backlog);
+        let asks_for_less = self.hand_out(header, size);
+        self.note_granted(header);
+        asks_for_less
+    }
 
+    /// Remembers the feedback that a packet leaves with.
+    #[inline(always)]
+    pub(in crate::law) fn note_granted(&mut self, header: &Header) {
+        if self.config.remember_grants {
+            self.sums.granted = self.sums.granted.wrapping_add(header.delta as i64 as u64);
+        }
+    }
+
+    /// [`Link::depart`] but for the queue and for what is remembered.
+    #[inline(always)]
+    fn hand_out(&mut self, header: &mut Header, size: Bytes) -> bool {
         let mut grant = self.grants.share(self.bounded(header.x)) as i64; // L 20
         // L 21. A header holds no less than -2^31 B/s; cuts beyond stay for later packets.
         let mut cut = (self.cuts.share(weight(size)) as i64).min(grant - ((i32::MIN as i64) << PLACES));
@@ -497,8 +555,11 @@ impl Link {
 
     /// Takes the departure of a packet without a standard header: only the queue estimate wants to know.
     #[inline]
-    pub fn on_other_departure(&mut self, _now: Time, backlog: Bytes) {
+    pub fn on_other_departure(&mut self, now: Time, backlog: Bytes) {
         self.queue_min = self.queue_min.min(backlog);
+        if self.config.average_queue {
+            self.average.see(now, backlog, self.capacity);
+        }
     }
 
     /// [`LinkLaw::on_deadline`]; `scale` makes the positive pool of the interval that begins from XCP's and
@@ -511,6 +572,7 @@ impl Link {
         scale: impl FnOnce(u64, Duration) -> u64,
     ) {
         if self.control_deadline <= now {
+            self.average_queue(now, backlog);
             let pool = self.close_interval(now);
             self.grant(scale(pool, self.report.interval));
         }
@@ -529,6 +591,7 @@ impl Link {
     ) {
         if self.control_deadline <= now {
             let apart = apart(now - self.began);
+            self.average_queue(now, backlog);
             let pool = self.close(now, None, apart);
             self.grant(pool);
         }
@@ -559,6 +622,12 @@ impl Link {
     #[inline(always)]
     pub(in crate::law) fn grants(&self) -> Pool {
         self.grants
+    }
+
+    /// Returns the pool of cuts as it is now.
+    #[inline(always)]
+    pub(in crate::law) fn cuts(&self) -> Pool {
+        self.cuts
     }
 
     /// [`Steered::close_told`], with a scale as [`Link::serve`] has.
@@ -618,6 +687,8 @@ impl Link {
         } else {
             mul_div(self.sums.input.0, SECOND << PLACES, elapsed.0).min(POOL_MAX)
         };
+        let used =
+            if self.config.remember_grants { self.promised.close(input, self.sums.granted) } else { input };
         // F: L 9, eq. 1 as a rate, in two halves because there is no signed division in BPF.
         let (mut rise, mut fall) = (0, 0);
         if input > 0 || self.config.thesis {
@@ -628,7 +699,7 @@ impl Link {
                 }
                 None => {
                     let capacity = Wide::shifted(self.capacity.0, PLACES).to_u64().min(POOL_MAX);
-                    (capacity.saturating_sub(input), input.saturating_sub(capacity))
+                    (capacity.saturating_sub(used), used.saturating_sub(capacity))
                 }
             };
             let up = self.config.alpha.of(spare);
@@ -702,10 +773,21 @@ impl Link {
         Wide::shifted(drain.to_u64(), PLACES + RTT_PLACES - places).to_u64().min(POOL_MAX)
     }
 
+    /// Q is the average backlog of the control interval, with [`LinkConfig::average_queue`].
+    #[inline(always)]
+    fn average_queue(&mut self, now: Time, backlog: Bytes) {
+        if self.config.average_queue {
+            self.queue = self.average.close(now, backlog, self.capacity);
+        }
+    }
+
     /// Q is the least backlog of the time since, a time of about half a round trip that must not
     /// be d itself (draft-03 §4.2.5): the estimate would feed back into its own window.
     fn estimate_queue(&mut self, now: Time, backlog: Bytes) {
-        (self.queue, self.queue_min) = (self.queue_min, backlog);
+        if !self.config.average_queue {
+            self.queue = self.queue_min;
+        }
+        self.queue_min = backlog;
         let rest = self.mean_rtt() - backlog.at(self.capacity);
         let window = Duration(rest.0.div_ceil(2)).max(self.config.allowed_queue);
         self.queue_deadline = now + window;
@@ -837,14 +919,6 @@ impl LinkLaw for Link {
     fn view(&self, packet: &impl Packet) -> Option<Share> {
         packet.header().map(|header| self.share(&header, packet.size()))
     }
-
-    #[cfg(feature = "words")]
-    fn explain_other(_: &LinkConfig) -> Rule {
-        Rule::new(
-            "the packet has no congestion header, so the law counts its bytes as input traffic and leaves it alone",
-            "draft-03 section 4.2.3, L 1",
-        )
-    }
 }
 
 /// The longest control interval before any packet states its round trip.
@@ -863,7 +937,7 @@ fn max_x(config: &LinkConfig, interval: Duration) -> u32 {
 
 /// A packet's weight in the pool of cuts.
 #[inline(always)]
-fn weight(size: Bytes) -> u32 {
+pub(in crate::law) fn weight(size: Bytes) -> u32 {
     size.0.min(u32::MAX as u64) as u32
 }
 

@@ -1,21 +1,14 @@
 //! Sender law of XCP: states the flow's rate and what more it could use, and moves the window by the
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
-use super::{EchoReader, Header, Lies, Returned, feedback};
+use super::{
+    Asked, EchoReader, Feedback, Header, LossPolicy, PLACES, Profile, RateSource, RequestPolicy, Returned,
+    SenderConfig, feedback,
+};
 use crate::law::apart::Apart;
-#[cfg(feature = "words")]
-use crate::law::settings::Finding;
-use crate::law::settings::{Field, Settings, words};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
 use crate::law::{Ack, Delivery, Giver, Needs, Network, Packet, Reply, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 
-/// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
-/// round trip time (2^-28 s) adds to the window without rounding.
-pub(in crate::law) const PLACES: u32 = 28;
 /// Binary places of the demand, so that what is below the header's 1 B/s can wait for the next one.
 const DEMAND_PLACES: u32 = 16;
 
@@ -26,96 +19,6 @@ pub(in crate::law) const UNANSWERED_TCP: &str =
 /// No IP packet is longer. It keeps most products with the segment inside 64 bits.
 const SEGMENT_MAX: Bytes = Bytes(u16::MAX as u64);
 
-/// Change of rate that a sender asks for (docs/design/protocols.md 1.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RequestPolicy {
-    /// As much as the flow can use: nothing more when application or receiver limit it (D03).
-    #[default]
-    Demand,
-    /// Always the most that a header can say (ns-2).
-    Unlimited,
-}
-
-/// Reaction of a sender to loss (docs/design/protocols.md 1.3.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LossPolicy {
-    /// The window is halved once per window, 1 MSS after a timeout; feedback still applies (ns-2).
-    #[default]
-    Tcp,
-    /// The window stays (P-XCP); 1 MSS after a timeout. See [`SenderConfig::safety_net`].
-    Maintain,
-    /// TCP runs in parallel; back to XCP when its feedback is the stricter (D03 5.1).
-    Fallback,
-}
-
-/// Source of the throughput that a sender states.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateSource {
-    /// The window: W / srtt.
-    #[default]
-    Window,
-    /// Bytes handed to IP, metered; at most W / srtt.
-    Measured,
-}
-
-/// Unit of the feedback that ACKs return.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Feedback {
-    /// The rates, B/s: the window moves by the sender's smoothed round trip of each (draft-03 §4.1.3).
-    #[default]
-    Rate,
-    /// Bytes of window: each rate times the round trip that its packet stated (K02's H_feedback).
-    Bytes,
-    /// The sum of all rates since the beginning ([`super::CumulativeEcho`]): whatever ACK arrives says all that the lost ones said
-    /// (docs/design/protocols.md 13.7).
-    Sum,
-}
-
-/// Configuration of XCP's sender law.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SenderConfig {
-    /// Change of rate that the sender asks for.
-    pub request: RequestPolicy,
-    /// Reaction to loss.
-    pub loss: LossPolicy,
-    /// True for [`LossPolicy::Maintain`] with a safety net (docs/design/protocols.md 13.8): the window is TCP's, halved, for
-    /// as long as losses look like those of a queue.
-    pub safety_net: bool,
-    /// True: cwnd is kept at most awnd (TH 4.1). The window in use and stated is min(cwnd, awnd) either way; TH alone
-    /// states cwnd.
-    pub clamp: bool,
-    /// Weight of the metered rate in the window, once per RTT (D03 4.1.3.1); `None`: no aging.
-    pub aging: Option<Ratio>,
-    /// True to pace at window / srtt.
-    pub pacing: bool,
-    /// Source of the stated throughput.
-    pub rate_source: RateSource,
-    /// Unit of the feedback that ACKs return.
-    pub feedback: Feedback,
-    /// Weight of the flow's share (K02 §6): X is multiplied by it. 1 is `Ratio::ppm(1_000_000)`.
-    pub price: Ratio,
-    /// The most that the flow can use, usually the speed of its interface.
-    pub desired_rate: Rate,
-    /// Implementation that the sender follows.
-    pub profile: Profile,
-}
-
-/// Implementation that a sender follows.
-// A tag of its own, so that senders apart are one comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Profile {
-    /// draft-03's sender.
-    Standard,
-    /// ns-2's (docs/ns2.md 3, 5): X from whole packets with window inflation, feedback of duplicate ACKs
-    /// dropped.
-    Ns2,
-    /// TH's: of the rest of the configuration only `clamp` and `desired_rate` count.
-    Thesis,
-    /// draft-03's, that lies.
-    Liar(Lies),
-}
-
 impl Profile {
     /// True for senders whose ACKs and headers are handled apart. No kernel runs one.
     #[inline(always)]
@@ -124,102 +27,11 @@ impl Profile {
     }
 }
 
-words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
-words!(LossPolicy { Tcp = "tcp", Maintain = "maintain", Fallback = "fallback", });
-words!(RateSource { Window = "window", Measured = "measured", });
-words!(Feedback { Rate = "rate", Bytes = "bytes", Sum = "sum", });
-
-impl SenderConfig {
-    /// Default configuration: draft-03's sender, which reacts to loss as TCP.
-    pub const DEFAULT: Self = Self {
-        request: RequestPolicy::Demand,
-        loss: LossPolicy::Tcp,
-        safety_net: false,
-        clamp: true,
-        aging: None,
-        pacing: false,
-        rate_source: RateSource::Window,
-        feedback: Feedback::Rate,
-        price: Ratio::ONE,
-        desired_rate: Rate(u64::MAX),
-        profile: Profile::Standard,
-    };
-}
-
-impl Default for SenderConfig {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-impl Settings for SenderConfig {
-    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        self.each_of_family(tell);
-        tell(
-            "feedback",
-            "What ACKs return: rate, times the sender's round trip (default); bytes, times the packet's own (K02); or sum, of all rates, which outlasts lost ACKs.",
-            Field::Word(&mut self.feedback),
-        );
-        tell(
-            "safety_net",
-            "With loss = maintain: TCP's window while a tenth is lost and round trips are long, or links ask for less; false.",
-            Field::Switch(&mut self.safety_net),
-        );
-        self.profile.each(tell);
-    }
-
-    #[cfg(feature = "words")]
-    fn check(&self, tell: &mut dyn FnMut(Finding)) {
-        super::words::check_sender(self, tell);
-    }
-}
-
-impl SenderConfig {
-    /// Settings that XCP-r's sender has, too; its receiver always multiplies by the packet's round trip.
-    pub(in crate::law) fn each_of_family(
-        &mut self,
-        tell: &mut impl FnMut(&'static str, &'static str, Field<'_>),
-    ) {
-        tell(
-            "loss",
-            "What to do on loss: tcp (default), maintain (P-XCP), fallback.",
-            Field::Word(&mut self.loss),
-        );
-        tell(
-            "request",
-            "What to ask for: demand (default), unlimited (ns-2).",
-            Field::Word(&mut self.request),
-        );
-        tell(
-            "clamp",
-            "Keep the window within what the receiver advertises; true.",
-            Field::Switch(&mut self.clamp),
-        );
-        tell(
-            "aging",
-            "Once per round trip move the window towards the metered rate: true (weight 0.5), false (default), or the weight.",
-            Field::Weight(&mut self.aging),
-        );
-        tell("pacing", "Pace at window over round trip time; false.", Field::Switch(&mut self.pacing));
-        tell(
-            "rate",
-            "Where the stated throughput comes from: window (default), measured.",
-            Field::Word(&mut self.rate_source),
-        );
-        tell("price", "Weight of the flow's share (K02, 6); 1.", Field::Factor(&mut self.price));
-        tell(
-            "desired_rate",
-            "The most that the flow can use; absent: the rate of its access; without one, ten times its first link's.",
-            Field::Rate(&mut self.desired_rate),
-        );
-    }
-}
-
 impl SenderConfig {
     /// True if something depends on what was really sent.
     #[inline(always)]
     fn is_metered(&self) -> bool {
-        self.aging.is_some() || matches!(self.rate_source, RateSource::Measured)
+        self.aging.is_some() || !matches!(self.rate_source, RateSource::Window)
     }
 
     /// True if nothing is asked for that costs something at every packet: the default configuration, with any rate, that
@@ -236,6 +48,30 @@ impl SenderConfig {
     #[inline(always)]
     const fn plain(desired_rate: Rate) -> Self {
         Self { desired_rate, ..Self::DEFAULT }
+    }
+
+    /// True if feedback is compared with what was asked for. A sender that always asks for the most that a header can say has
+    /// nothing to compare.
+    #[inline(always)]
+    pub(in crate::law) fn verifies(&self) -> bool {
+        (cfg!(target_arch = "bpf") || self.verify) && matches!(self.request, RequestPolicy::Demand)
+    }
+
+    /// Returns what a flow asks for in a round trip at most, in the unit of the feedback.
+    #[inline(always)]
+    fn most_asked(&self, srtt: Duration) -> u64 {
+        match self.feedback {
+            Feedback::Rate | Feedback::Sum => self.desired_rate.0,
+            // By the time that the ACK comes the round trip may be half of what the packet stated.
+            Feedback::Bytes => self.desired_rate.over(srtt).0.saturating_mul(2),
+        }
+    }
+
+    /// Returns the most that one ACK brings: a round trip's requests, but for sums, of which an ACK makes good what others have
+    /// lost.
+    #[inline(always)]
+    fn most_claimed(&self) -> u64 {
+        if matches!(self.feedback, Feedback::Rate) { self.desired_rate.0 } else { u64::MAX }
     }
 
     /// True if losses are counted.
@@ -270,6 +106,7 @@ struct Rest {
     meter: Meter,
     fallback: Fallback,
     net: Net,
+    asked: Asked,
     /// Last sum that was heard, for [`Feedback::Sum`].
     reader: EchoReader,
 }
@@ -511,7 +348,7 @@ impl SenderLaw for Sender {
         if config.profile.is_apart() {
             return self.apart_on_send(config, now, send, packet);
         }
-        let header = self.standard_header(config, now, send);
+        let header = self.header(config, now, send);
         packet.add_header(header);
     }
 
@@ -526,22 +363,18 @@ impl SenderLaw for Sender {
     fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
         if config.pacing { self.rate_over(srtt) } else { None }
     }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::explain(config, states, seen, rules);
-    }
 }
 
 impl Sender {
     #[inline(always)]
     fn standard_on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         let change = self.change(config, ack);
+        self.note_reply(config, ack);
         self.note_ack(config, now, ack);
         self.apply(config, now, ack, change);
     }
 
-    /// Returns the change of the window that an ACK asks for, bytes with [`PLACES`]; [`Sender::note_ack`] makes it heard.
+    /// Returns the change of the window that an ACK asks for, bytes with [`PLACES`]; [`Sender::note_reply`] makes it heard.
     #[inline(always)]
     pub(in crate::law) fn change(&self, config: &SenderConfig, ack: &Ack) -> i64 {
         if matches!(config.profile, Profile::Ns2) && ack.is_duplicate {
@@ -555,9 +388,19 @@ impl Sender {
             }
     }
 
-    /// Returns what a reply brings that is new, in the unit of [`SenderConfig::feedback`].
+    /// Returns what a reply brings that is new, in the unit of [`SenderConfig::feedback`]; of a lie nothing.
     #[inline(always)]
     pub(super) fn rate(&self, config: &SenderConfig, reply: Reply) -> i32 {
+        let claim = self.claim(config, reply);
+        if config.verifies() {
+            return self.asked().granted(claim as i64, config.most_claimed()) as i32;
+        }
+        claim
+    }
+
+    /// Returns what a reply claims that is new.
+    #[inline(always)]
+    fn claim(&self, config: &SenderConfig, reply: Reply) -> i32 {
         match config.feedback {
             Feedback::Rate | Feedback::Bytes => feedback(reply),
             Feedback::Sum => {
@@ -566,12 +409,22 @@ impl Sender {
         }
     }
 
-    /// Takes from an ACK everything but the change of the window.
+    /// Makes heard what a reply claims.
     #[inline(always)]
-    pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+    pub(in crate::law) fn note_reply(&mut self, config: &SenderConfig, ack: &Ack) {
+        if config.verifies() {
+            let claim = self.claim(config, ack.reply) as i64;
+            let most = config.most_asked(ack.srtt);
+            self.rest.get_mut().asked.note(claim, config.most_claimed(), most);
+        }
         if matches!(config.feedback, Feedback::Sum) {
             self.rest.get_mut().reader.on_ack(ack.reply.word);
         }
+    }
+
+    /// Takes from an ACK everything but its reply and the change of the window.
+    #[inline(always)]
+    pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         self.awnd = ack.awnd;
         if config.is_metered() {
             self.meter().in_recovery = ack.in_recovery;
@@ -606,6 +459,52 @@ impl Sender {
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
     pub fn header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
+        let header = self.bare_header(config, now, send);
+        if config.verifies() {
+            self.note_request(config, send, &header);
+        }
+        header
+    }
+
+    /// Takes note of what the header of a packet asks for, or each header of several that leave as one.
+    #[inline(always)]
+    fn note_request(&mut self, config: &SenderConfig, send: &Send, header: &Header) {
+        if header.delta <= 0 {
+            return;
+        }
+        let delta = header.delta as u64;
+        let each = match config.feedback {
+            Feedback::Rate | Feedback::Sum => delta,
+            Feedback::Bytes => ((delta * header.rtt as u64) >> PLACES) + 1,
+        };
+        let amount = Wide::product(each, self.packets(send)).to_u64();
+        self.rest.get_mut().asked.ask(amount, config.most_asked(send.srtt));
+    }
+
+    /// Returns the packets that leave as one.
+    #[inline(always)]
+    pub(in crate::law) fn packets(&self, send: &Send) -> u64 {
+        let mss = self.mss().0.max(1); // max: for BPF, which must see it
+        send.size.0.div_ceil(mss).max(1)
+    }
+
+    /// Returns the requests that are open, and the lies. For observers.
+    #[inline(always)]
+    pub fn asked(&self) -> Asked {
+        self.rest.get().map_or_else(Asked::default, |rest| rest.asked)
+    }
+
+    /// Goes on with these requests, which another state of the flow has made.
+    #[inline(always)]
+    pub fn set_asked(&mut self, asked: Asked) {
+        if asked != Asked::default() || self.rest.get().is_some() {
+            self.rest.get_mut().asked = asked;
+        }
+    }
+
+    /// Returns a header as [`Sender::header`], of which no note is taken.
+    #[inline(always)]
+    pub(in crate::law) fn bare_header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
         if config.profile.is_apart() {
             return self.apart_header(config, now, send);
         }
@@ -708,6 +607,15 @@ impl Sender {
                 Some(rest) => window.min(rest.meter.rate.over(send.srtt)),
                 None => window,
             },
+            // A burst longer than the last round trip's shows at once.
+            RateSource::Used if send.backlog < window => match self.rest.get() {
+                Some(rest) => {
+                    let before = Bytes(rest.meter.sent.0.saturating_sub(self.mss().0));
+                    window.min(rest.meter.rate.over(send.srtt).max(before))
+                }
+                None => window,
+            },
+            RateSource::Used => window,
         };
         window.max(self.mss())
     }
@@ -721,6 +629,10 @@ impl Sender {
         let used = (self.mss().0 << DEMAND_PLACES) * SECOND / send.srtt.0.max(1); // below 2^62
         let mut wanted = share.min(most) as i64 - used as i64;
         // The application cannot keep the window full for a round trip, or the receiver limits it.
+        let window = match config.rate_source {
+            RateSource::Used => self.usable_window().0,
+            RateSource::Window | RateSource::Measured => window,
+        };
         if send.backlog.0 < window || send.awnd <= self.window() {
             wanted = wanted.min(0);
         }

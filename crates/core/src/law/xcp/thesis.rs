@@ -2,8 +2,7 @@
 //! header of draft-falk-xcp-spec-00 with its coarse units, the window's rate for the flow's whatever
 //! was sent (TH 8), no reaction to loss (TH 3.1), no aging (TH 3.3), in integers.
 
-use super::sender::{Sender, SenderConfig};
-use super::{Header, feedback};
+use super::{Header, Sender, SenderConfig, feedback};
 use crate::law::{Ack, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Wide, mul_div};
 

@@ -5,8 +5,6 @@ use super::{Hops, xcp};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Pool, Series, Steered, Told};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
 use core::any::Any;
@@ -349,8 +347,9 @@ impl LinkLaw for Link {
         if is_apart {
             self.xcp.on_other_departure(now, backlog);
             self.pass(&mut header);
+            self.xcp.note_granted(&header);
         } else {
-            self.xcp.depart(&mut header, packet.size(), backlog);
+            self.xcp.depart(now, &mut header, packet.size(), backlog);
         }
         packet.set_header(header);
         if let Some(hops) = hops {
@@ -427,11 +426,6 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn base_mut(config: &mut LinkConfig) -> &mut dyn Any {
         &mut config.xcp
-    }
-
-    #[cfg(feature = "words")]
-    fn explain_other(config: &LinkConfig) -> Rule {
-        xcp::Link::explain_other(&config.xcp)
     }
 }
 

@@ -19,12 +19,11 @@ mod words;
 pub use link::{Link, LinkConfig, Report};
 pub use sender::{Echo, Sender, SenderConfig};
 
-use super::{
-    Column, Hue, LinkConfig as Links, Look, Protocol, SenderConfig as Senders, Shape, Tag, Words, xcp,
-};
+use super::protocol::Protocol;
+use super::{Column, Hue, Look, Shape, Tag, Words, xcp};
 
 /// Returns the protocols of this folder: `xcp2` alone.
-pub const fn protocols() -> &'static [Protocol] {
+pub(super) const fn protocols() -> &'static [Protocol<LinkConfig, SenderConfig>] {
     const {
         &[Protocol {
             name: "xcp2",
@@ -37,8 +36,8 @@ pub const fn protocols() -> &'static [Protocol] {
                 Column::new("xcp2_apart", "Share of the traffic that other hops control"),
             ],
             flow_series: &[Column::new("xcp2_hop", "Hop of its path that controls the flow")],
-            link: Some(Links::Xcp2(LinkConfig::DEFAULT)),
-            sender: Some(Senders::Xcp2(SenderConfig::DEFAULT)),
+            link: Some(LinkConfig::DEFAULT),
+            sender: Some(SenderConfig::DEFAULT),
         }]
     }
 }

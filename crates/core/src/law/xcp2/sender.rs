@@ -3,12 +3,10 @@
 use super::beside::Beside;
 use super::{Hops, xcp};
 use crate::law::settings::{Field, Settings};
-#[cfg(feature = "words")]
-use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Delivery, EchoLaw, Heard, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{
+    Ack, Delivery, EchoLaw, Heard, Lie, Needs, Network, Packet, Receiving, Reply, Send, SenderLaw,
+};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
-#[cfg(feature = "words")]
-use alloc::vec::Vec;
 use core::any::Any;
 use xcp::{PLACES, Profile, with_places};
 
@@ -18,7 +16,7 @@ const LEAST: u64 = 64;
 const LONGEST: Duration = Duration(SECOND / 4 * 3);
 
 /// Configuration of XCP2's sender law.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
     /// XCP's part of the configuration.
     pub xcp: xcp::SenderConfig,
@@ -45,8 +43,13 @@ impl SenderConfig {
         sparse: true,
         beside: false,
     };
-    /// XCP, packet by packet: every repair is off.
-    pub const OFF: Self = Self { xcp: xcp::SenderConfig::DEFAULT, hops: false, sparse: false, beside: false };
+    /// XCP without pacing, packet by packet: every repair is off.
+    pub const OFF: Self = Self {
+        xcp: xcp::SenderConfig { pacing: false, ..xcp::SenderConfig::DEFAULT },
+        hops: false,
+        sparse: false,
+        beside: false,
+    };
 }
 
 impl Settings for SenderConfig {
@@ -124,6 +127,7 @@ impl Sender {
         if window >= mss && self.small == 0 {
             return self.xcp.on_ack(&config.xcp, now, ack);
         }
+        self.xcp.note_reply(&config.xcp, ack);
         self.xcp.note_ack(&config.xcp, now, ack);
         if window < mss {
             self.shrink(window);
@@ -186,6 +190,7 @@ impl SenderLaw for Sender {
         if config.beside && !self.xcp.is_tcp() {
             let change = self.xcp.change(&config.xcp, ack);
             if let Some(window) = self.beside.on_ack(now, ack, change) {
+                self.xcp.note_reply(&config.xcp, ack);
                 self.xcp.note_ack(&config.xcp, now, ack);
                 return self.follow(window);
             }
@@ -278,11 +283,6 @@ impl SenderLaw for Sender {
     fn base_state(&self) -> &dyn Any {
         &self.xcp
     }
-
-    #[cfg(feature = "words")]
-    fn explain(config: &SenderConfig, [before, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::explain(config, [before, after], seen, rules);
-    }
 }
 
 /// The receiver of XCP2: XCP's, and the hop that controlled the last packet.
@@ -309,5 +309,10 @@ impl EchoLaw<SenderConfig> for Echo {
     #[inline(always)]
     fn on_ack(&mut self, config: &SenderConfig, receiver: impl Receiving) -> Reply {
         Reply { byte: self.hop, ..self.xcp.on_ack(&config.xcp, receiver) }
+    }
+
+    #[inline]
+    fn forge(config: &SenderConfig, lie: Lie, packet: &mut impl Packet) {
+        xcp::forge(&config.xcp, lie, packet);
     }
 }

@@ -8,8 +8,9 @@
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
 
-use super::super::linux::{Heard, Start};
+use super::super::linux::Start;
 use super::super::prr::Prr;
+use super::super::slow_start::Heard;
 use super::super::tail::Tail;
 use super::{Config, Linux, Mode, Sender, absolute, bit, sent_bytes};
 use crate::packet::Packet;

@@ -303,23 +303,23 @@ impl Sender {
         if until >= self.accrued {
             // Nothing is integrated yet: asked of what is at hand, since this is asked for every ACK.
             if self.window_sum == 0 {
-                self.begin_measurement();
+                self.begin_measurement(config);
             }
             let ticks = (until.0 >> TICK_BITS) - (self.accrued.0 >> TICK_BITS);
-            self.window_sum = self.window_sum.saturating_add(self.law.window().0.saturating_mul(ticks));
+            self.window_sum = self.window_sum.saturating_add(self.usable(config).0.saturating_mul(ticks));
             self.accrued = until;
         }
     }
 
     /// The measurement begins, if it has not: what comes now is counted apart.
     #[cold]
-    fn begin_measurement(&mut self) {
+    fn begin_measurement(&mut self, config: &Config) {
         if self.flags & bit::EARLY != 0 {
             let (counts, next) = (self.counts(), self.next);
             let ledger = self.ledger_mut();
             (ledger.before, ledger.measured.0) = (counts, next);
             self.flags &= !bit::EARLY;
-            self.window_max = self.law.window().0;
+            self.window_max = self.usable(config).0;
             self.idle_max = Duration(0);
         }
     }

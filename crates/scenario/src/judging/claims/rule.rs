@@ -3,9 +3,9 @@
 use super::{Bound, Claim, Never, Ordered, Scalar, Trend};
 use crate::judging::metric::{Comparison, Metric, Reading, quantity};
 use crate::judging::observation::Observation;
-use crate::text::decode::At;
-use crate::text::diagnostic::{Findings, Span};
-use crate::text::tree::{Value, inline};
+use congestlab_text::decode::At;
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::tree::{Value, inline};
 
 const CODE: &str = "scenario::claim";
 

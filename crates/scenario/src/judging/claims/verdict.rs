@@ -15,9 +15,9 @@ use crate::judging::metric::{Metric, Reading};
 use crate::judging::seeds;
 pub use crate::judging::seeds::Settings;
 use crate::judging::seeds::{Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
-use crate::text::cells::{Cell, Quantity};
-use crate::text::number::{interval, significant};
-use crate::text::tree::inline;
+use congestlab_text::cells::{Cell, Quantity};
+use congestlab_text::number::{interval, significant};
+use congestlab_text::tree::inline;
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -676,7 +676,7 @@ fn along(
     };
     for runs in groups {
         let setting = runs[0].setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
-        let parsed = crate::text::tree::value_of(setting).and_then(|value| axis_value(&value));
+        let parsed = congestlab_text::tree::value_of(setting).and_then(|value| axis_value(&value));
         let x = parsed.ok_or_else(|| format!("{axis} = {setting} is not on a number line"))?;
         let parts: Vec<(f64, f64)> = runs.iter().map(|run| value(run)).collect::<Result<_, Miss>>()?;
         let count = parts.len() as f64;

@@ -3,12 +3,13 @@
 use congestlab_core::units::Ratio;
 use congestlab_net::queue::xcp_tcp::{self, Config, Dynamic};
 use congestlab_net::queue::{Limit, red};
+use congestlab_net::random::Probability;
 
 use crate::language::classes::{Follow, XcpTcp};
 use crate::language::law::Red;
 use crate::language::queue::Amount;
-use crate::text::decode::{At, Chance, fill};
-use crate::text::diagnostic::{Findings, Span};
+use congestlab_text::decode::{At, Chance, fill};
+use congestlab_text::diagnostic::{Findings, Span};
 
 /// NS2: half of the link for each.
 const WEIGHTS: [f64; 2] = [0.5, 0.5];
@@ -123,10 +124,20 @@ pub(super) fn discipline(
 
     let red = classes.red.get_or_insert_with(|| At { value: Default::default(), span });
     let (red, span) = (&mut red.value, red.span);
-    // K02 §5: a third and two thirds.
+    // K02 §5: a third and two thirds. A file can state no threshold of nothing, so it is one at least.
+    let parts = |whole: u64| {
+        let min = (whole / 3).max(1);
+        (min, (2 * whole / 3).max(min + 1))
+    };
     let (min, max) = match tcp_limit {
-        Limit::Bytes(bytes) => (Amount::Bytes(bytes / 3), Amount::Bytes((2 * bytes / 3).max(bytes / 3 + 1))),
-        Limit::Packets(n) => (Amount::Packets(n / 3), Amount::Packets((2 * n / 3).max(n / 3 + 1))),
+        Limit::Bytes(bytes) => {
+            let (min, max) = parts(bytes);
+            (Amount::Bytes(min), Amount::Bytes(max))
+        }
+        Limit::Packets(n) => {
+            let (min, max) = parts(n);
+            (Amount::Packets(min), Amount::Packets(max))
+        }
         Limit::None => return None,
     };
     fill(&mut red.min, span, || min);
@@ -148,6 +159,21 @@ pub(super) fn discipline(
         use_mark_p: red.use_mark_p.clone(),
     };
     let thresholds = thresholds(&as_discipline, findings)?;
-    let red = super::link::red(&mut as_discipline, span, thresholds, packet_size);
+    let red = self::red(&mut as_discipline, span, thresholds, packet_size);
     Some((Config { weight: Chance(xcp).ratio(), limit: xcp_limit?, red, dynamic }, tcp_limit))
+}
+
+pub(super) fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16) -> red::Config {
+    let max_p = fill(&mut red.max_p, span, || Chance(0.1)).value.0;
+    let weight = fill(&mut red.weight, span, || Chance(0.002)).value.0;
+    red::Config {
+        thresholds,
+        max_p: Probability::from_f64(max_p).into(),
+        weight: Probability::from_f64(weight).into(),
+        gentle: fill(&mut red.gentle, span, || false).value,
+        ecn: fill(&mut red.ecn, span, || false).value,
+        wait: fill(&mut red.wait, span, || false).value,
+        use_mark_p: fill(&mut red.use_mark_p, span, || false).value,
+        packet_size,
+    }
 }

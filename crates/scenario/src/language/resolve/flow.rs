@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use congestlab_core::law::settings::Settings as _;
-use congestlab_core::law::{Protocol, SenderConfig};
+use congestlab_core::law::{self as laws, Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Bytes, Duration, Time, mul_div};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -11,18 +11,20 @@ use congestlab_net::{tcp, xcp_i};
 use congestlab_sim::model::{self, GroupKind, Pipe};
 
 use super::{PACKET_SIZE, check, picos};
-use crate::language::file::{App, Flow, FlowProfile, Hop, Link, Recovery, SlowStart, Start, Wait};
+use crate::language::file::{App, Flow, FlowProfile, Hop, Lie, Link, Recovery, SlowStart, Start, Wait};
 use crate::language::impairments::Switch;
 use crate::language::law::FlowLaw;
 use crate::language::load;
 use crate::language::load::{Awnd, Size};
 use crate::language::queue::Amount;
 use crate::language::settings::Chosen;
-use crate::text::decode::{At, Named, PacketSize, RATE_MAX, fill};
-use crate::text::diagnostic::{Findings, Span, choices};
+use congestlab_text::decode::{At, Named, PacketSize, RATE_MAX, fill};
+use congestlab_text::diagnostic::{Findings, Span, choices};
 
 /// More packets or writes at one instant than any host makes.
 const AT_ONCE_MAX: u32 = 1_000_000;
+/// Pause between writes below which they count as made at one instant: a buffer takes them as fast as they come.
+const PAUSE_MIN: Duration = Duration(1_000_000);
 
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
@@ -285,6 +287,7 @@ fn warn_without_effect(flow: &Flow, findings: &mut Findings) {
         ("awnd", flow.awnd.as_ref().map(|at| at.span)),
         ("receiver", flow.receiver.as_ref().map(|at| at.span)),
         ("delayed_ack", flow.delayed_ack.as_ref().map(|at| at.span)),
+        ("lie", flow.lie.as_ref().map(|at| at.span)),
         ("size", flow.size.as_ref().map(|at| at.span)),
         ("initial_window", flow.initial_window.as_ref().map(|at| at.span)),
         ("min_rto", flow.min_rto.as_ref().map(|at| at.span)),
@@ -379,6 +382,7 @@ fn tcp(
         let help = "its receiver acknowledges each packet, for each says something of its own";
         findings.warning("scenario::no-effect", delayed.span, message, help);
     }
+    let lie = lie(flow, &law, findings);
     let initial_window = fill(&mut flow.initial_window, span, || default_window);
     if initial_window.value > AT_ONCE_MAX {
         let message = format!("`{}.initial_window` is {} packets", findings.place(), initial_window.value);
@@ -398,18 +402,35 @@ fn tcp(
         ack: fill(&mut flow.ack, span, || PacketSize(HEADERS)).value.0,
         law,
         initial_window: initial_window.value,
+        window_most: Bytes(u64::MAX),
         awnd,
         advertise,
         recovery,
         min_rto: min_rto.value,
         delayed_ack: fill(&mut flow.delayed_ack, span, || is_linux).value && !each_acknowledged,
         ecn: fill(&mut flow.ecn, span, || false).value,
+        lie,
         ns2: is_ns2,
         linux,
         app,
         // Whoever runs the group says when it stops and what is measured.
         stop: Time::NEVER,
         measure: tcp::Measure::ALWAYS,
+    })
+}
+
+/// The lie of a flow's receivers, who have none to tell where ACKs return nothing that links say.
+fn lie(flow: &Flow, law: &SenderConfig, findings: &mut Findings) -> Option<laws::Lie> {
+    let written = flow.lie.as_ref()?;
+    if !laws::Echo::new(law, Bytes(1500)).takes_part() && !flow.ecn.as_ref().is_some_and(|ecn| ecn.value) {
+        let message = format!("`{}.lie` has no effect on {}", findings.place(), law.name());
+        let help = "its ACKs return nothing that links say; write `ecn = true` to hide marks";
+        findings.warning("scenario::no-effect", written.span, message, help);
+    }
+    Some(match written.value {
+        Lie::Most => laws::Lie::Most,
+        Lie::Asked => laws::Lie::Asked,
+        Lie::Increases => laws::Lie::Increases,
     })
 }
 
@@ -668,9 +689,12 @@ fn app(flow: &mut Flow, segment: u16, findings: &mut Findings) -> Option<tcp::Ap
     };
     let buffer = fill(&mut bursts.buffer, *span, || Bytes(16_000_000)).value;
     let at_once = buffer.0 / u64::from(segment).max(1) / per_burst.0.div_ceil(segment.max(1).into()).max(1);
-    if pause == Duration(0) && wait == tcp::Wait::Write && at_once > AT_ONCE_MAX.into() {
-        let message = format!("`{}.app.bursts` writes {at_once} times in no time", findings.place());
-        let help = format!("allowed: up to {AT_ONCE_MAX} times; a pause, a larger size or a smaller buffer");
+    if pause < PAUSE_MIN && wait == tcp::Wait::Write && at_once > AT_ONCE_MAX.into() {
+        let message =
+            format!("`{}.app.bursts` writes {at_once} times before its buffer is full", findings.place());
+        let help = format!(
+            "allowed: up to {AT_ONCE_MAX} times with pauses below 1 ms; a longer pause, a larger size or a smaller buffer"
+        );
         findings.error("scenario::range", written.span, message, help);
     }
     Some(tcp::App::Bursts { size: per_burst, pause, wait, buffer, total: size })

@@ -15,9 +15,9 @@ use crate::language::file::{Errors, FeedbackAt, Link, LinkProfile, Police, Rate,
 use crate::language::law::{Discipline, LinkLaw, Red, Step, StepAt};
 use crate::language::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::language::{file, impairments};
-use crate::text::decode::{At, Chance, Named, fill};
-use crate::text::diagnostic::{Findings, Span};
-use crate::text::files::Files;
+use congestlab_text::decode::{At, Chance, Named, fill};
+use congestlab_text::diagnostic::{Findings, Span};
+use congestlab_text::files::Files;
 
 /// Limit of a queue that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
@@ -42,7 +42,7 @@ pub(super) fn wires(links: &mut Named<Link>, files: &Files, findings: &mut Findi
         let delay = fill(&mut link.delay, span, || Duration(0)).value;
         fill(&mut link.packet_size, span, || PACKET_SIZE);
         let forward = wire(link, span, delay, files, findings);
-        // The mirror (docs/design/contract.md 3): same rate, delay and queue limit, nothing else.
+        // The mirror: same rate, delay and queue limit. Its law and queue are `mirror`'s affair.
         let reverse = link.reverse.get_or_insert_with(|| At { value: Reverse::default(), span });
         let (back, span) = (&mut *reverse.value.0, reverse.span);
         fill(&mut back.at, span, || format!("{}.reverse", name.value));
@@ -60,20 +60,6 @@ pub(super) fn wires(links: &mut Named<Link>, files: &Files, findings: &mut Findi
         wires.push(backward);
     }
     wires
-}
-
-/// Both directions of all links, as the model numbers them: place in the file, what is written there, and where.
-/// Without [`wires`], which fills in the reverses, a mirror is the link itself.
-pub(super) fn directions(links: &Named<Link>) -> impl Iterator<Item = (String, &Link, Span)> {
-    links.0.iter().flat_map(|(name, link)| {
-        let place = format!("links.{}", name.value);
-        let reverse = link
-            .value
-            .reverse
-            .as_ref()
-            .map_or((&link.value, link.span), |reverse| (&*reverse.value.0, reverse.span));
-        [(place.clone(), &link.value, link.span), (format!("{place}.reverse"), reverse.0, reverse.1)]
-    })
 }
 
 fn wire(link: &Link, span: Span, delay: Duration, files: &Files, findings: &mut Findings) -> Option<Wire> {
@@ -167,7 +153,7 @@ pub(super) fn port(
         }),
         Discipline::Red(red) => {
             let thresholds = thresholds(red, "discipline.red", *discipline_span, to_packets, findings)?;
-            queue::Discipline::Red(self::red(red, *discipline_span, thresholds, packet_size))
+            queue::Discipline::Red(classes::red(red, *discipline_span, thresholds, packet_size))
         }
         Discipline::Step(step) => {
             queue::Discipline::Step(self::step(step, *discipline_span, limit, to_limit, findings)?)
@@ -246,6 +232,7 @@ pub(super) fn port(
         errors,
         ack_blackout: impairments::blackouts(link.ack_blackout.as_ref(), duration, findings)?,
         reorder: impairments::reorder(link.reorder.as_ref(), findings),
+        ecn: impairments::ecn(link.ecn.as_mut(), findings),
         ack_loss: Probability::from_f64(fill(&mut link.ack_loss, span, || Chance(0.0)).value.0),
         ..PortConfig::new(wire.service.clone(), picos(wire.delay), limit)
     })
@@ -415,21 +402,6 @@ fn step(
         StepAt::Dequeue => queue::step::At::Dequeue,
     };
     Some(queue::step::Config { threshold, at, drop: fill(&mut step.drop, span, || false).value })
-}
-
-pub(super) fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16) -> red::Config {
-    let max_p = fill(&mut red.max_p, span, || Chance(0.1)).value.0;
-    let weight = fill(&mut red.weight, span, || Chance(0.002)).value.0;
-    red::Config {
-        thresholds,
-        max_p: Probability::from_f64(max_p).into(),
-        weight: Probability::from_f64(weight).into(),
-        gentle: fill(&mut red.gentle, span, || false).value,
-        ecn: fill(&mut red.ecn, span, || false).value,
-        wait: fill(&mut red.wait, span, || false).value,
-        use_mark_p: fill(&mut red.use_mark_p, span, || false).value,
-        packet_size,
-    }
 }
 
 fn law(

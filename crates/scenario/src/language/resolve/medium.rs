@@ -5,8 +5,8 @@ use congestlab_sim::cloud;
 use congestlab_sim::model::{Device, DeviceKind, Model};
 
 use crate::language::file::Link;
-use crate::text::decode::{At, Named};
-use crate::text::diagnostic::Findings;
+use congestlab_text::decode::{At, Named};
+use congestlab_text::diagnostic::Findings;
 
 /// Makes media of the links that are half duplex.
 pub(crate) fn share(model: &mut Model, links: &mut Named<Link>, findings: &mut Findings) {

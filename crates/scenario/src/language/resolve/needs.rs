@@ -1,16 +1,18 @@
 //! Needs of laws: warns where a path does not give a flow the signal that its law reads, or garbles the signal. What a law
 //! needs is in its own folder ([`congestlab_core::law::Needs::network`]).
 
-use congestlab_core::law::{Giver, LinkConfig, Network, Protocol};
+use congestlab_core::law::{self, Giver, LinkConfig, Network, Protocol};
+use congestlab_core::units::Bytes;
 use congestlab_net::tcp;
+use congestlab_sim::bounds::Bounds;
 use congestlab_sim::cloud;
 use congestlab_sim::model::{Group, GroupKind, Model};
 
-use super::link::directions;
+use super::directions;
 use crate::language::file::{Flow, Link};
 use crate::language::law::FlowLaw;
-use crate::text::decode::{At, Named};
-use crate::text::diagnostic::{Findings, Span};
+use congestlab_text::decode::{At, Named};
+use congestlab_text::diagnostic::{Findings, Span};
 
 /// Most links that a message names.
 const NAMED: usize = 4;
@@ -82,6 +84,7 @@ pub(super) fn check(model: &Model, links: &Named<Link>, flows: &Named<Flow>, fin
             is_interoperable: router.is_some(),
         })
         .collect();
+    let bounds = Bounds::new(model);
     let mut is_heard = vec![false; directions.len()];
     for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
         let GroupKind::Tcp(config) = &group.kind else { continue };
@@ -93,6 +96,7 @@ pub(super) fn check(model: &Model, links: &Named<Link>, flows: &Named<Flow>, fin
         let place = format!("flows.{}", name.value);
         let links = path.iter().map(|&link| &directions[link]).collect();
         let sender = Sender { place, group, flow, config, law: told.name, span: *span, links };
+        too_much_at_once(&sender, &bounds, findings);
         let network = config.law.needs().network;
         if let Some(network) = network {
             for &link in &path {
@@ -169,6 +173,36 @@ fn remedy(giver: Giver, flow: &str) -> Option<String> {
         Giver::Marks(written) => Some(format!("discipline = {written}")),
         Giver::Queue(name) => Some(format!("discipline = \"{name}\"")),
     }
+}
+
+/// Warns of a first window that the path cannot hold: the sender uses the part of it that the bound allows.
+fn too_much_at_once(sender: &Sender<'_>, bounds: &Bounds<'_>, findings: &mut Findings) {
+    let segment = u64::from(sender.config.segment).max(1);
+    let window = Bytes(segment.saturating_mul(sender.config.initial_window.into()));
+    let at_line_rate = sender.config.law.needs().begins_at_line_rate;
+    let first = match at_line_rate {
+        true => law::Sender::new(&sender.config.law, Bytes(segment), window).window(),
+        false => window,
+    };
+    let (first, most) = (first.0 / segment, bounds.segments(sender.group));
+    if first <= most {
+        return;
+    }
+    let place = &sender.place;
+    let (what, span, remedy) = match &sender.flow.value.initial_window {
+        Some(window) if !at_line_rate => (
+            format!("`{place}.initial_window` is {first} packets"),
+            window.span,
+            "a smaller `initial_window`",
+        ),
+        _ => {
+            let what = format!("`{place}.law` is {}, which begins with {first} packets", sender.law);
+            (what, sender.span, "a slower `access` or a shorter `base_rtt`")
+        }
+    };
+    let message = format!("{what}, but its path holds {}", bounds.holds(sender.group));
+    let help = format!("each flow has at most {most} packets on the way; {remedy} avoids the losses");
+    findings.warning("scenario::needs", span, message, help);
 }
 
 /// Warns of links that tell the law its signal in another way, or whose queues write over it.

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
 use congestlab_core::law::{LinkConfig, SenderConfig};
-use congestlab_core::units::{Duration, Rate, Ratio, SECOND};
+use congestlab_core::units::{Duration, Rate, SECOND};
 use congestlab_net::xcp_i::{self, Config};
 use congestlab_sim::cloud::{self, HOSTS, Node};
 use congestlab_sim::model::{Device, DeviceKind, Group, GroupKind, Model, Router};
 
-use super::link::directions;
+use super::directions;
 use crate::language::estimator::Estimator;
 use crate::language::file::{Flow, Link};
 use crate::language::law::LinkLaw;
 use crate::language::settings::Chosen;
-use crate::language::xcp_i::{InteroperableLink, NoEstimate, Period, VirtualQueue};
-use crate::text::decode::{At, Chance, Named, fill};
-use crate::text::diagnostic::{Findings, Span};
+use crate::language::xcp_i::{InteroperableLink, NoEstimate, Part, Period, VirtualQueue};
+use congestlab_text::decode::{At, Chance, Named, fill};
+use congestlab_text::diagnostic::{Findings, Span};
 
 /// More upstream neighbours than any router has.
 const TABLE_MAX: u32 = 1 << 20;
@@ -47,7 +47,7 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
     }
     let place = format!("{}.law.{}", findings.place(), law.name);
     let keys = &mut law.beside;
-    if let Some(at) = keys.release.as_ref().filter(|at| at.value.0 == 0.0) {
+    if let Some(at) = keys.release.as_ref().filter(|at| at.value == Part::Of(Chance(0.0))) {
         let help = "allowed: above 0 up to 1; with 0 no flow would ever get what the cloud has";
         findings.error("scenario::range", at.span, format!("`{place}.release` is 0"), help);
     }
@@ -57,11 +57,12 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
         return;
     }
     let default = Config::new(law.config.clone());
-    fill(&mut keys.no_estimate, span, || NoEstimate::Pass);
-    fill(&mut keys.virtual_queue, span, || VirtualQueue::Auto);
+    fill(&mut keys.no_estimate, span, || NoEstimate::Auto);
+    // The queue that the two directions of a cloud make stands in the cloud, which the paper's `host` never sees.
+    fill(&mut keys.virtual_queue, span, || VirtualQueue::Cloud);
     fill(&mut keys.signed, span, || default.signed);
-    fill(&mut keys.release, span, || Chance(1.0));
-    fill(&mut keys.give_back, span, || Chance(0.0));
+    fill(&mut keys.release, span, || Part::Auto);
+    fill(&mut keys.give_back, span, || Part::Auto);
     let period = fill(&mut keys.period, span, || Period::Interval);
     let spans = [
         ("request_timeout", fill(&mut keys.request_timeout, span, || default.exchange.timeout)),
@@ -120,7 +121,7 @@ fn is_default(key: &str, config: &Config) -> bool {
     let (exchange, usual) = (&config.exchange, &default.exchange);
     match key {
         "no_estimate" => config.no_estimate == default.no_estimate,
-        "virtual_queue" => config.virtual_queue == default.virtual_queue,
+        "virtual_queue" => config.virtual_queue == xcp_i::VirtualQueue::Cloud,
         "signed" => config.signed == default.signed,
         "release" => config.release == default.release,
         "give_back" => config.give_back == default.give_back,
@@ -154,7 +155,7 @@ fn config(keys: &InteroperableLink, law: LinkConfig) -> Config {
         key.as_ref().map_or(default, |at| at.value)
     }
     let default = Config::new(law);
-    let part = |key: &Option<At<Chance>>, default: Ratio| key.as_ref().map_or(default, |at| at.value.ratio());
+    let part = |key: &Option<At<Part>>| key.as_ref().and_then(|at| at.value.ratio());
     let time = |key: &Option<At<Duration>>, default| of(key, default);
     Config {
         exchange: Exchange {
@@ -168,19 +169,20 @@ fn config(keys: &InteroperableLink, law: LinkConfig) -> Config {
             idle: time(&keys.idle, default.exchange.idle),
             stale: of(&keys.stale, default.exchange.stale),
         },
-        no_estimate: match of(&keys.no_estimate, NoEstimate::Pass) {
+        no_estimate: match of(&keys.no_estimate, NoEstimate::Auto) {
+            NoEstimate::Auto => xcp_i::NoEstimate::Auto,
             NoEstimate::Pass => xcp_i::NoEstimate::Pass,
             NoEstimate::Hold => xcp_i::NoEstimate::Hold,
         },
-        virtual_queue: match of(&keys.virtual_queue, VirtualQueue::Auto) {
+        virtual_queue: match of(&keys.virtual_queue, VirtualQueue::Cloud) {
             VirtualQueue::Auto => xcp_i::VirtualQueue::Auto,
             VirtualQueue::Host => xcp_i::VirtualQueue::Host,
             VirtualQueue::Cloud => xcp_i::VirtualQueue::Cloud,
             VirtualQueue::None => xcp_i::VirtualQueue::None,
         },
         signed: of(&keys.signed, default.signed),
-        release: part(&keys.release, default.release),
-        give_back: part(&keys.give_back, default.give_back),
+        release: part(&keys.release),
+        give_back: part(&keys.give_back),
         table: of(&keys.table, default.table as u32) as usize,
         law: default.law,
     }
@@ -333,9 +335,7 @@ fn not_live(config: &Config) -> impl Iterator<Item = (&'static str, &'static str
         ("period", is_slow, "allowed: \"500 ms\" and more"),
         ("signed", !config.signed, "no bandwidth is found that is below zero: write false"),
         ("virtual_queue", is_cloud, "allowed: \"cloud\""),
-        ("no_estimate", config.no_estimate == default.no_estimate, "allowed: \"pass\""),
-        ("release", config.release == default.release, "allowed: 1"),
-        ("give_back", config.give_back == default.give_back, "allowed: 0"),
+        ("no_estimate", config.no_estimate != xcp_i::NoEstimate::Hold, "allowed: \"pass\""),
         ("table", config.table == default.table, "allowed: 1024"),
     ];
     all.into_iter().filter(|(_, is_live, _)| !is_live).map(|(key, _, help)| (key, help))

@@ -6,11 +6,11 @@ use crate::judging::grid::{Axis, PLAN, Sweep};
 use crate::judging::observation::Observation;
 use crate::judging::seeds::SEED;
 use crate::language::scenario::Scenario;
-use crate::text::decode::At;
-use crate::text::diagnostic::{Diagnostics, Findings, choices};
-use crate::text::path::Step;
-use crate::text::tree::{Node, inline};
-use crate::text::{path, tree};
+use congestlab_text::decode::At;
+use congestlab_text::diagnostic::{Diagnostics, Findings, choices};
+use congestlab_text::path::Step;
+use congestlab_text::tree::{Node, inline};
+use congestlab_text::{path, tree};
 
 impl Scenario {
     /// Points that a claim is about, and what it compares them with, with these seeds.

@@ -325,7 +325,7 @@ impl Tcp {
                 };
                 if self.returns_window {
                     let xcp_r::Reply { cwnd, epoch } = packet.reply().into();
-                    let window = Some(xcp_r::Header { cwnd, epoch, is_reset: false });
+                    let window = Some(xcp_r::Header { cwnd, epoch, ..xcp_r::Header::default() });
                     xcp = extended(xcp::Header::default(), None, window);
                 } else if self.xcp_length > 0 {
                     xcp = header.emit().into();

@@ -15,8 +15,9 @@ use crate::results::origin::{Cell, axis};
 use crate::results::table;
 use crate::results::table::{Table, TableError};
 use crate::showing::style;
-use crate::text::diagnostic::choices;
-use crate::text::tree::NONE;
+use congestlab_text::cells::plain;
+use congestlab_text::diagnostic::choices;
+use congestlab_text::tree::NONE;
 
 /// A row of the table of a sweep, or of what a run measured.
 #[derive(Clone, Debug, Default)]
@@ -323,7 +324,8 @@ impl Data {
     fn text(&self, column: &str, row: usize) -> Option<String> {
         let number =
             || self.numbers.get(column)?.get(row).copied().flatten().map(|number| number.to_string());
-        self.texts.get(column).and_then(|column| column.get(row).cloned().flatten()).or_else(number)
+        let text = self.texts.get(column).and_then(|column| column.get(row)?.as_deref());
+        text.map(plain).or_else(number)
     }
 }
 

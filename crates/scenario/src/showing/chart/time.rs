@@ -12,8 +12,8 @@ use crate::judging::observation::PointResult;
 use crate::results::folder::{RunFolder, SeriesRow};
 use crate::showing::recording::{Of, Recording, Spread};
 use crate::showing::style;
-use crate::text::diagnostic::choices;
-use crate::text::tree::NONE;
+use congestlab_text::diagnostic::choices;
+use congestlab_text::tree::NONE;
 
 /// What runs show over time: throughput, queueing delay and utilisation, or what was asked for.
 ///

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use super::{Ack, Explanation, Feedback, Hop, Repair, Rule, Sent, WindowChange};
-use crate::text::number::{number, rate};
+use super::{Ack, Crossing, Explanation, Feedback, Hop, Repair, Rule, Sent, WindowChange};
+use congestlab_text::number::{number, rate};
 
 /// Lines are no longer: a slide, or half a screen.
 const WIDTH: usize = 92;
@@ -246,7 +246,21 @@ fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
         };
         page.say(2, &text, "MPCP (CCR 39(5)) algorithm 2");
     }
+    if let Some(crossed) = &hop.crossed {
+        tell_crossing(page, crossed, "this link");
+    }
+    if let Some(x) = hop.policed_x_ms {
+        let text = format!(
+            "The policer of the link lets X count as {} from here on, and the header says so.",
+            ms(x)
+        );
+        page.say(2, &text, "docs/beyond.md");
+    }
     match &hop.feedback {
+        Some(feedback) if hop.crossed.is_some() => {
+            page.ask("And then the link's own law.", "XI III-A.4");
+            tell_feedback(page, feedback);
+        }
         Some(feedback) => tell_feedback(page, feedback),
         None if hop.law.is_none() && hop.lost.is_none() && explanation.packet.has_header() => {
             page.say(2, "A legacy router: the header passes as it is.", "draft-03 section 5.6");
@@ -256,6 +270,62 @@ fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
     if let Some(lost) = &hop.lost {
         let feedback = if explanation.law == "xcp" { " Its feedback is lost with it." } else { "" };
         page.say(2, &format!("The packet is lost here: {lost}.{feedback}"), "");
+    }
+}
+
+/// The virtual router of a cloud, which comes before the law of `before`.
+fn tell_crossing(page: &mut Page, crossed: &Crossing, before: &str) {
+    let Crossing { upstream, state, asked, given, .. } = crossed;
+    let text = format!(
+        "The packet has crossed a cloud, routers without XCP-i, since {upstream}: its IP TTL is below its xcp_ttl. Its virtual          router comes before {before}."
+    );
+    page.say(2, &text, "XI III-A");
+    match (&crossed.feedback, crossed.estimate) {
+        (Some(feedback), estimate) => {
+            let text = match estimate {
+                Some(estimate) => {
+                    format!("The last estimate of what the cloud has left: {}.", signed(estimate as f64))
+                }
+                None => "Reports are overdue, so a part of the own traffic counts as too much.".into(),
+            };
+            page.say(2, &text, "XI III-A.3");
+            let began = feedback.interval_s[1].unwrap_or(0.0);
+            page.say(2, &format!("Its control interval {} began at {began:.4} s.", feedback.intervals), "");
+            page.fact("y", &bits(feedback.input), "traffic that came through the cloud");
+            page.fact("S", &signed(feedback.spare), "what it is told to give away of the estimate");
+            page.fact("Q", &bytes(feedback.persistent_queue_bytes), "the queue that it drains");
+            page.fact("d", &ms(feedback.mean_rtt_ms), "mean round trip time");
+            tell_aggregate(page, feedback);
+            tell_pools(page, feedback);
+            tell_share(page, feedback);
+            page.ask("What does the header say behind the virtual router?", "draft-03 L 23-29");
+            let text = if given < asked {
+                format!(
+                    "It asked for {}, more than that, so the virtual router lowers Δ to {given:+} B/s, {}.",
+                    signed(f64::from(*asked)),
+                    signed(f64::from(*given))
+                )
+            } else {
+                format!(
+                    "It asks for {}, which is no more than that: Δ stays, {given} B/s.",
+                    signed(f64::from(*asked))
+                )
+            };
+            page.say(4, &text, "");
+        }
+        _ => {
+            let why = match *state {
+                "new" => "The cloud is new here, and nothing is known of it",
+                "broken" => "The upstream edge does not answer",
+                _ => "The cloud has no estimate that holds",
+            };
+            let what = if given < asked {
+                format!("Δ may not rise: it is lowered from {asked:+} to {given:+} B/s")
+            } else {
+                format!("Δ stays, {given:+} B/s")
+            };
+            page.say(2, &format!("{why} (state {state}): {what}."), "docs/protocols/xcp-i.md");
+        }
     }
 }
 
@@ -453,10 +523,17 @@ fn tell_verdict(page: &mut Page, feedback: &Feedback) {
 }
 
 fn tell_return(page: &mut Page, explanation: &Explanation) {
+    if let Some(crossed) = &explanation.crossed {
+        tell_crossing(page, crossed, "the receiver");
+    }
     let is_xcp = explanation.law == "xcp";
     if is_xcp {
         let told = match &explanation.decided_by {
-            Some(link) => format!("{link} decided: no later link lowered the header further."),
+            Some(link) => {
+                let link =
+                    link.strip_prefix("the ").map_or_else(|| link.clone(), |rest| format!("The {rest}"));
+                format!("{link} decided: no later link lowered the header further.")
+            }
             None => "No link lowered the header: the demand came through as it left.".into(),
         };
         page.say(2, &told, "");

@@ -29,8 +29,10 @@ const COVERED: f64 = 0.95;
 const INTERVAL_MAX_S: f64 = 1.05;
 /// Length of the shortest interval of a recording, in lengths of the run, beyond which it says nothing of the run.
 const INTERVAL_MAX: f64 = 2.0;
-/// Length of a recording, in lengths of the run, beyond which its times are doubted.
+/// Length of a recording, in lengths of the run, beyond which its times are doubted, and the shortest interval, s, from which
+/// such a recording is refused: programs record many values a minute.
 const LENGTH_MAX: f64 = 100.0;
+const SPARSE_S: f64 = 10.0;
 /// Time of a bin in which shares are looked at, s, and the most bins.
 const BIN_S: f64 = 0.1;
 const BINS_MAX: f64 = 1e5;
@@ -84,7 +86,9 @@ pub fn pair(
     for file in files {
         let lengths = file.flows.iter().flat_map(|flow| &flow.bytes).map(|span| span.to_s - span.from_s);
         let shortest = lengths.filter(|length| *length > 0.0).fold(f64::INFINITY, f64::min);
-        if shortest.is_finite() && shortest > duration * INTERVAL_MAX {
+        let length = file.flows.iter().map(|flow| flow.until_s() - flow.began_s).fold(0.0, f64::max);
+        let is_sparse = shortest > SPARSE_S && length > duration * LENGTH_MAX;
+        if shortest.is_finite() && (is_sparse || shortest > duration * INTERVAL_MAX) {
             let problem = format!(
                 "{}: the shortest interval has {shortest:.0} s, and the run has {duration:.1} s",
                 file.path.display()

@@ -14,9 +14,9 @@ use crate::judging::sum;
 use crate::showing::recording::{Of, Recording, charts};
 use crate::showing::style;
 use crate::showing::style::{DASHES, DIM, EVENT, FAINT, HUES, INK, PAPER};
-use crate::text::cells::{Cell, Columns, Quantity};
-use crate::text::number::{NOTHING, count, number};
-use crate::text::printable;
+use congestlab_text::cells::{Cell, Columns, Quantity};
+use congestlab_text::number::{NOTHING, count, number};
+use congestlab_text::printable::{self, escape};
 
 const UPLOT: &str = include_str!("../../../assets/uplot-1.6.32/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../../assets/uplot-1.6.32/uPlot.min.css");
@@ -71,16 +71,6 @@ pub fn begin(title: &str, style_before: &str) -> String {
 /// The end of a page of [`begin`] whose pictures and tables can be saved.
 pub fn end() -> String {
     format!("<script>\n{SAVE}</script>\n</body>\n</html>\n")
-}
-
-/// Text as HTML; what can not be seen is written as its code.
-pub fn escape(text: &str) -> String {
-    printable::lines(&text.replace("\r\n", "\n"))
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\'', "&#39;")
 }
 
 /// JSON that can not end the script around it.

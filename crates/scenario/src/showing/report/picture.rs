@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::page::escape;
 use crate::showing::chart::Picture;
-use crate::text::cells::Alike;
+use congestlab_text::cells::Alike;
+use congestlab_text::printable::escape;
 
 /// More numbers below a picture are in its files alone.
 const ROWS_MAX: usize = 600;

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::page::{begin, described, end, escape, folded, scenario_block, table};
+use super::page::{begin, described, end, folded, scenario_block, table};
 use super::picture::{Drawn, figure};
 use super::verdicts::{judged, verdict_mark};
 use crate::judging::claims::Verdict;
 use crate::judging::metric::Reading;
 use crate::judging::seeds::{Estimate, Settings, UnusedSeeds, by_point};
-use crate::text::cells::{Cell, Quantity};
+use congestlab_text::cells::{Cell, Quantity};
+use congestlab_text::printable::escape;
 
 /// The sweep that a report is of.
 #[derive(Clone, Debug)]
@@ -86,11 +87,11 @@ fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Read
         let _ = writeln!(page, "<p class=\"note\">{}.</p>", sentence(&unused.to_string()));
     }
     let mut heading = vec!["point".to_owned()];
-    heading.extend(axes.iter().map(|path| escape(crate::text::cells::heading(path))));
+    heading.extend(axes.iter().map(|path| escape(congestlab_text::cells::heading(path))));
     if has_seeds {
         heading.push("seeds".into());
     }
-    heading.extend(run.metrics.iter().map(|metric| escape(crate::text::cells::heading(metric))));
+    heading.extend(run.metrics.iter().map(|metric| escape(congestlab_text::cells::heading(metric))));
     if groups.len() > ROWS_MAX {
         let _ = writeln!(page, "<p class=\"note\">The first {ROWS_MAX} of {} points.</p>", groups.len());
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
-use super::page::escape;
+use congestlab_text::printable::escape;
 
 /// Larger networks are a table, not a picture.
 const LINKS_MAX: usize = 40;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::page::escape;
 use crate::judging::claims::{Judgement, Verdict};
-use crate::text::cells::{Cell, Columns};
+use congestlab_text::cells::{Cell, Columns, plain};
+use congestlab_text::printable::escape;
 
 /// The cell of a table that says whether a claim holds.
 pub fn verdict_mark(judgement: Judgement) -> &'static str {
@@ -29,16 +29,16 @@ pub fn judged(verdict: &Verdict) -> String {
     }
     let value = |point: usize, path: &str| {
         let setting = points[point].at.iter().find(|(other, _)| other == path);
-        setting.map_or("", |(_, value)| value.trim_matches('"'))
+        setting.map_or(String::new(), |(_, value)| plain(value))
     };
     let values = |path: &str| (0..points.len()).map(|point| value(point, path)).collect::<Vec<_>>();
     // Paths that go together are one column, and what stays is said above.
-    let mut columns: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut columns: Vec<(&str, Vec<String>)> = Vec::new();
     let mut stays = String::new();
     for path in paths {
         let values = values(path);
         if values.iter().all(|value| *value == values[0]) {
-            let _ = write!(stays, ", {} = {}", crate::text::cells::heading(path), values[0]);
+            let _ = write!(stays, ", {} = {}", congestlab_text::cells::heading(path), values[0]);
         } else if columns.iter().all(|(_, others)| *others != values) {
             columns.push((path, values));
         }
@@ -50,7 +50,7 @@ pub fn judged(verdict: &Verdict) -> String {
     }
     html.push_str("</caption><tr>");
     for (path, _) in &columns {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(crate::text::cells::heading(path)));
+        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(congestlab_text::cells::heading(path)));
     }
     html.push_str("<th scope=\"col\">measured</th></tr>\n");
     let cells: Vec<Vec<Cell>> = points.iter().map(|point| vec![point.measured.clone()]).collect();
@@ -58,7 +58,7 @@ pub fn judged(verdict: &Verdict) -> String {
     for (point, cells) in cells.iter().enumerate() {
         html.push_str("<tr>");
         for (_, values) in &columns {
-            let _ = write!(html, "<td>{}</td>", escape(values[point]));
+            let _ = write!(html, "<td>{}</td>", escape(&values[point]));
         }
         let class = match points[point].judgement {
             Judgement::Holds => "",

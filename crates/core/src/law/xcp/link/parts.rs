@@ -70,7 +70,8 @@ impl Part {
     /// [`Link::on_departure`] of a packet that passes here. The queue is the whole's affair.
     #[inline(always)]
     pub fn on_departure(&mut self, header: &mut Header, size: Bytes) {
-        self.link.depart(header, size, Bytes(u64::MAX));
+        self.link.hand_out(header, size);
+        self.link.note_granted(header);
     }
 
     /// [`Link::share`], of what the part holds.
@@ -103,6 +104,7 @@ impl Link {
         self.sums.rtt += take(sums.rtt, &mut taken.rtt);
         self.sums.packets += take(sums.packets, &mut taken.packets);
         self.sums.short += take(sums.short, &mut taken.short);
+        self.sums.granted = self.sums.granted.wrapping_add(take(sums.granted, &mut taken.granted));
         self.report.bounded += take(part.link.report.bounded, &mut part.taken_bounded);
     }
 
