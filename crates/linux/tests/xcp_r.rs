@@ -87,15 +87,17 @@ fn windows_that_receivers_keep_fill_a_link() {
     assert_eq!(counters.malformed + counters.fallbacks_stripped + counters.fallbacks_loss, 0, "{counters:?}");
 }
 
+/// 45 packets are on their way. Of 13, as at 10 Mbit/s, every ACK of a round trip gets lost each second or so, and TCP's time-out
+/// follows, which is no matter of the law.
 #[test]
 fn half_of_the_acks_may_get_lost() {
     let mut path = path!("xcp-r/acks", Encoding::Option);
     path.is_xcp_r = true;
     let host = enable!("xcp-r/acks", &path.config());
-    path.attach(10_000_000, Some(Queue::Bytes(100_000)));
+    path.attach(40_000_000, Some(Queue::Bytes(400_000)));
     path.start_server("s", "iperf3 -s", true);
     path.start("c", "iperf3 -c 10.0.2.2 -t 120", true);
-    let is_full = |socket: &Socket| socket.flow.law == Law::Xcp && rate(socket) > 0.9 * 1.25e6;
+    let is_full = |socket: &Socket| socket.flow.law == Law::Xcp && rate(socket) > 0.9 * 5e6;
     path.until(&host, "a full link", is_full);
     let clock = Clock::start();
     for percent in [10, 30, 50] {
@@ -107,7 +109,7 @@ fn half_of_the_acks_may_get_lost() {
             lose_acks(&path, percent);
             let with = goodput(&path, &clock);
             seen.push((with, without));
-            without > 0.5 * 1.25e6 && with >= 0.9 * without
+            without > 0.5 * 5e6 && with >= 0.95 * without
         });
         assert!(is_met, "{percent} % of ACKs lost: {seen:?}, {:?}", path.busiest(&host));
         let (all, lost) = acks(&path);
