@@ -332,3 +332,67 @@ fn abc_names_the_window_that_a_slow_link_needs() {
     assert!(help.contains("window = \"72 ms\""), "{help}");
     assert_eq!(warnings("1 Mbit/s", "{ abc = { window = \"72 ms\" } }"), none);
 }
+
+/// A packet alone waits for the receiver's timer, and its round trip was longer than any interval: every other interval had no
+/// packet, and the window stayed one packet. Used 0.0011.
+#[test]
+fn xcp_fills_a_long_path_with_delayed_acks() {
+    for law in ["xcp", "pxcp", "xcp-r"] {
+        let link = if law == "xcp-r" { "xcp" } else { law };
+        for delay in ["480 ms", "490 ms", "600 ms", "2 s"] {
+            let link = format!("rate = \"10 Mbit/s\"\ndelay = \"{delay}\"\nlaw = \"{link}\"");
+            let flow = format!("\"{law}\"\ndelayed_ack = true");
+            let used = used(&alone("duration = \"300 s\"\nwarmup = \"200 s\"", &link, &flow));
+            assert!(used > 0.9, "{law}, {delay}: {used}");
+        }
+    }
+}
+
+/// With a round trip that does not vary the timeout was that round trip, so each packet of a window of one came after a pause of a
+/// timeout, and the window began anew. Used 0.0011.
+#[test]
+fn a_window_of_one_packet_is_no_pause() {
+    for law in ["\"tpcp\"", "{ mpcp = { n = 4 } }"] {
+        let link = format!("rate = \"6 Mbit/s\"\ndelay = \"900 ms\"\nqueue = \"50 packets\"\nlaw = {law}");
+        let used = used(&alone("duration = \"900 s\"\nwarmup = \"700 s\"", &link, law));
+        assert!(used > 0.5, "{law}: {used}");
+    }
+}
+
+/// Vegas grew again only when the window of before the timeout had come through, one packet in each round trip. Used 0.0068.
+#[test]
+fn vegas_grows_after_a_timeout() {
+    let link = "rate = \"8 Mbit/s\"\ndelay = \"110 ms\"\nqueue = \"20 packets\"";
+    for more in ["initial_window = 900", "initial_window = 900\nprofile = \"ns2\"", "initial_window = 300"] {
+        let flow = format!("\"vegas\"\n{more}");
+        let used = used(&alone("duration = \"60 s\"\nwarmup = \"20 s\"", link, &flow));
+        println!("{more}: {used}");
+        assert!(used > 0.6, "{more}: {used}");
+    }
+}
+
+/// The only packet of a window waited 100 ms for its ACK. Used 0.0013.
+#[test]
+fn hpcc_has_each_packet_acknowledged() {
+    for law in ["hpcc", "csig"] {
+        let link = format!("rate = \"1 Gbit/s\"\ndelay = \"1 us\"\nlaw = \"{law}\"");
+        let flow = format!("\"{law}\"\ndelayed_ack = true");
+        let used = used(&alone("duration = \"200 ms\"\nwarmup = \"50 ms\"", &link, &flow));
+        assert!(used > 0.9, "{law}: {used}");
+    }
+}
+
+/// An ACK that another one overtook echoes a mark of the window before. 35 cuts for 28 marks.
+#[test]
+fn an_echo_that_is_late_cuts_nothing() {
+    for law in ["\"cubic\"", "\"sack\"\nprofile = \"linux\"", "\"highspeed\"\nprofile = \"linux\""] {
+        let link = "rate = \"12 Mbit/s\"\ndelay = \"30 ms\"\nqueue = \"400 packets\"\n\
+                    discipline = { fq-codel = { ecn = true } }\n\
+                    reverse = { reorder = { probability = 0.1, delay = \"20 ms\" } }";
+        let text = alone("duration = \"60 s\"", link, &format!("{law}\necn = true"));
+        let outcome = outcome(&text);
+        let (cuts, marks) = (outcome.groups[0][0].window_cuts_total, outcome.links[0].marks_total);
+        println!("{law}: {cuts} cuts, {marks} marks");
+        assert!(cuts <= marks && marks > 10, "{law}: {cuts} cuts for {marks} marks");
+    }
+}

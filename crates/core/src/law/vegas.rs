@@ -251,6 +251,8 @@ impl SenderLaw for Vegas {
             self.ssthresh = self.at_least_two(Bytes(flight.0 / 2));
         }
         self.cwnd = self.mss;
+        // The distinguished segment is lost, or far behind the one that is sent now.
+        (self.round, self.rtt, self.samples) = (Bytes(0), Duration(0), 0);
     }
 
     /// Back to the initial window at most (RFC 5681 §4.1).

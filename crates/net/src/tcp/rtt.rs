@@ -9,11 +9,15 @@ pub(super) const CAUTIOUS_RTO: Duration = Duration(3_000_000_000);
 /// RFC 6298 §2.5 allows a maximum of at least this.
 const MAX_RTO: Duration = Duration(60_000_000_000);
 
+/// Clock granularity G of RFC 6298 §2.3, Linux's at 1000 Hz: a timeout is so much longer than a round trip that does not vary.
+/// Without it an answer comes when the timer expires, and each packet of a window of one follows a pause of a timeout.
+const GRANULARITY: u64 = 1_000_000;
+
 /// Round trips of more than 36 years are taken for that: five of these fit into a word.
 const LONGEST: u64 = 1 << 60;
 
 /// Smoothed round trip time and its variation. Timestamps give a sample with every acknowledgment
-/// of new data, so Karn's rule is not needed; the clock is exact (G = 0).
+/// of new data, so Karn's rule is not needed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
     srtt: u64,
@@ -46,7 +50,7 @@ impl RoundTrip {
     pub(super) fn rto(&self, initial: Duration, min: Duration, backoff: u8) -> Duration {
         let rto = match self.srtt {
             0 => initial.0,
-            srtt => (srtt + self.rttvar * 4).max(min.0),
+            srtt => (srtt + (self.rttvar * 4).max(GRANULARITY)).max(min.0),
         };
         let rto = if backoff == 0 { rto } else { rto.saturating_mul(1 << backoff.min(32)) };
         Duration(rto.min(MAX_RTO.0))

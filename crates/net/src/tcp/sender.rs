@@ -395,7 +395,9 @@ impl Sender {
         }
         // Echoes belong to the window that was reduced last until the segment behind it, which carries CWR, is acknowledged.
         let is_news = self.una > self.recover || self.recover == 0;
-        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open && is_news {
+        // Those that another ACK overtook are not looked at (`tcp_ack` in net/ipv4/tcp_input.c).
+        let is_late = absolute(packet.seq, self.base, self.una).is_some_and(|ack| ack < self.una);
+        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open && is_news && !is_late {
             self.reduce(config, now, law::Sender::on_mark);
             self.mode = Mode::Reduced;
             self.recover = self.next;

@@ -220,6 +220,8 @@ impl SenderLaw for Sender {
             asks: Some(config.desired_rate),
             begins_at_line_rate: true,
             header_bytes: config.telemetry.bytes(),
+            // HPCC's receivers are network cards (HP §3.1): an ACK that waits 100 ms would be all of a window of one packet.
+            each_acknowledged: true,
             ..Needs::NONE
         }
     }

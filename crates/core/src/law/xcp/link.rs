@@ -24,6 +24,10 @@ const POOL_MAX: u64 = 1 << (46 + PLACES);
 const RTT_BOUND: u64 = 2;
 /// Longest control interval while no round trip is known to be longer, 1 s (draft-03 §4.2.4, NS2).
 pub const MAX_INTERVAL: Duration = Duration(SECOND);
+/// Time that a receiver's timer can add to the round trip of a packet that is alone: 200 ms at most on Linux (`TCP_DELACK_MAX`). With an
+/// interval that is shorter than that round trip, no packet comes in every other one, and windows of one packet stay.
+#[cfg(feature = "words")]
+const ACK_TIMER: Duration = Duration(SECOND / 5);
 /// Intervals' worth of cuts that a burst may find: those that earlier packets left, with [`LinkConfig::spread`].
 const CARRIED: u64 = 4;
 /// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
@@ -152,7 +156,7 @@ impl Settings for LinkConfig {
         );
         tell(
             "max_interval",
-            "Longest control interval; absent: the longest round trip of the link's flows without queues, at least 1 s. \
+            "Longest control interval; absent: the longest round trip of the link's flows without queues and 200 ms, at least 1 s. \
              \"0 s\", the kernel's default: 1 s, and twice the mean round trip that packets state while all state more.",
             Field::Span(&mut self.max_interval),
         );
@@ -161,7 +165,8 @@ impl Settings for LinkConfig {
     #[cfg(feature = "words")]
     fn set_round_trip(&mut self, longest: Duration, is_written: &dyn Fn(&str) -> bool) {
         if !is_written("max_interval") {
-            self.max_interval = if longest.0 == 0 { longest } else { longest.max(MAX_INTERVAL) };
+            let with_timer = Duration(longest.0.saturating_add(ACK_TIMER.0));
+            self.max_interval = if longest.0 == 0 { longest } else { with_timer.max(MAX_INTERVAL) };
         }
     }
 

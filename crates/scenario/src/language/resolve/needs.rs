@@ -32,6 +32,8 @@ struct Direction<'a> {
     rate: u64,
     /// True if its router is a node of XCP-i.
     is_interoperable: bool,
+    /// True if it rewrites the ECN field.
+    rewrites_ecn: bool,
 }
 
 impl Direction<'_> {
@@ -82,6 +84,7 @@ pub(super) fn check(model: &Model, links: &Named<Link>, flows: &Named<Flow>, fin
                 .then(|| link.discipline.as_ref().map_or(span, |discipline| discipline.span)),
             rate: built.port.service.mean_rate(0, model.duration).0,
             is_interoperable: router.is_some(),
+            rewrites_ecn: built.port.ecn.is_some(),
         })
         .collect();
     let bounds = Bounds::new(model);
@@ -107,6 +110,7 @@ pub(super) fn check(model: &Model, links: &Named<Link>, flows: &Named<Flow>, fin
             garbled(&sender, &network, findings);
         }
         misread(&sender, network.as_ref(), findings);
+        rewritten(&sender, findings);
     }
     for (link, is_heard) in directions.iter().zip(is_heard) {
         // A law with a header of its own is often left in place while a sweep changes the flows.
@@ -233,6 +237,21 @@ fn garbled(sender: &Sender<'_>, network: &Network, findings: &mut Findings) {
         let help = format!("{}; write ecn = false there, or a discipline that does not mark", network.marked);
         findings.warning("scenario::ecn", span, message, help);
     }
+}
+
+/// Warns of links that rewrite what a flow reads in the ECN field.
+fn rewritten(sender: &Sender<'_>, findings: &mut Findings) {
+    if !sender.config.ecn && !sender.config.law.needs().owns_ecn {
+        return;
+    }
+    let links: Vec<_> = sender.links.iter().copied().filter(|link| link.rewrites_ecn).collect();
+    if links.is_empty() {
+        return;
+    }
+    let verb = if links.len() == 1 { "rewrites" } else { "rewrite" };
+    let message = format!("{} {verb} the ECN field, which `{}` reads", named(&links, ""), sender.place);
+    let help = "marks and codes that the rewriting takes away do not reach the flow; leave `ecn` of the links out if that is not the point";
+    findings.warning("scenario::ecn", sender.span, message, help);
 }
 
 /// Warns of link laws that read the ECN bits of the flow in another way than the flow means them.
