@@ -4,14 +4,18 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use congestlab_scenario::chart::Kind;
 use congestlab_scenario::measured::Place;
 use congestlab_scenario::sweep::Shard;
 use congestlab_scenario::units::Time;
 
+mod help;
+mod old;
 mod scenario;
 
+pub(crate) use help::{allowed, command};
+pub(crate) use old::{OldCommand, OldSconeCommand};
 use scenario::assignment;
 pub(crate) use scenario::{Changes, ScenarioArguments};
 
@@ -49,18 +53,17 @@ const SERVE_EXAMPLE: &str = "\
 Example:
   congestlab serve runs";
 const EXPORT_EXAMPLE: &str = "\
-Example:
+Examples:
+  congestlab export figure sweeps/loss --kind cdf --y completion_s -o completion.pdf
   congestlab export qlog runs/first-1-* -o first.qlog";
 const EXPLAIN_EXAMPLE: &str = "\
 Example:
   congestlab explain runs/first-1-* --flow ftp/9 --at 2.2s";
-const DIFF_EXAMPLE: &str = "\
-Example:
-  congestlab diff runs/first-1-* runs/first-2-* --tolerance 0.01";
 const COMPARE_EXAMPLE: &str = "\
 Example:
   congestlab compare runs/shares-1-* live/shares-1-*-live --tolerance goodput=0.1
-  congestlab compare runs/two-1-* iperf3.json --plot two.svg";
+  congestlab compare runs/two-1-* iperf3.json --plot two.svg
+  congestlab compare runs/first-1-* runs/first-2-* --exact=0.01";
 const PAPERS_EXAMPLE: &str = "\
 Example:
   congestlab papers run katabi2002 fig09 --quick";
@@ -80,6 +83,15 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// Reads the arguments of the process.
+///
+/// # Errors
+///
+/// The text for the user: of a mistake, or help and version.
+pub(crate) fn parse() -> Result<Arguments, clap::Error> {
+    Arguments::from_arg_matches(&command().try_get_matches()?).map_err(|error| error.format(&mut command()))
 }
 
 #[derive(Clone, Debug, Args)]
@@ -112,66 +124,53 @@ pub(crate) enum Command {
     /// Simulate a scenario and print its results
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
-    /// Check a scenario, its sweep and its claims without running it; or a control law
+    /// Check a scenario without running it; a control law; this machine
     Check(CheckArguments),
-    /// Write the beginning of something of your own
+    /// Write the beginning of a control law of your own
     #[command(subcommand)]
     New(NewCommand),
     /// Build a control law for kernels
     #[command(subcommand)]
     Build(BuildCommand),
-    /// Install a dissector of the XCP congestion header for Wireshark and tshark
-    #[command(subcommand)]
-    Wireshark(WiresharkCommand),
-    /// Run every point of a scenario's [sweep] on all cores; what is complete is not run again
+    /// Run every point of a scenario's [sweep] on all cores
+    ///
+    /// What is complete is not run again.
     Sweep(SweepArguments),
     /// Run the figures of papers and judge the claims about them
     #[command(subcommand)]
     Papers(PapersCommand),
-    /// Measure a law beside others in many cases, and print its report card
+    /// Measure a law beside others, and print its report card
     #[command(after_help = ACCEPTANCE_EXAMPLE)]
     Acceptance(AcceptanceArguments),
-    /// Search for networks in which a law does harm, and write the simplest as scenarios
+    /// Search for networks in which a law does harm
+    ///
+    /// Writes the simplest of them as scenarios.
     #[command(after_help = SEARCH_EXAMPLE)]
     Search(SearchArguments),
-    /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
-    Plot(PlotArguments),
-    /// Draw a run or a sweep that is on disk: report.html, and pictures for a paper
+    /// Draw a run or a sweep that is on disk: report.html, pictures
     #[command(after_help = REPORT_EXAMPLE)]
     Report(ReportArguments),
-    /// Show a folder of runs and sweeps in a browser, on this machine alone
+    /// Show a folder of runs and sweeps in a browser of this machine
     #[command(after_help = SERVE_EXAMPLE)]
     Serve(ServeArguments),
-    /// Run XCP and CUBIC on one bottleneck, print a table and draw a picture
+    /// Run XCP and CUBIC on one bottleneck: a table and a picture
     Demo(DemoArguments),
-    /// Explain which feedback a packet of a flow got at a time, and why
+    /// Explain which feedback a packet got at a time, and why
     #[command(after_help = EXPLAIN_EXAMPLE)]
     Explain(ExplainArguments),
-    /// Print the differences of two runs: settings, metrics, first event and packet
-    #[command(after_help = DIFF_EXAMPLE)]
-    Diff(DiffArguments),
-    /// Compare two runs number by number, such as a simulated and a live one, or a run with what iperf3, ss or flent
-    /// measured, and draw one over the other
+    /// Compare two runs, or a run with what iperf3, ss or flent measured
+    ///
+    /// Number by number, such as a simulated and a live run; draws one over the other; with --exact, down to the first
+    /// packet that differs.
     #[command(after_help = COMPARE_EXAMPLE)]
     Compare(CompareArguments),
-    /// Write a run that is on disk for other tools: qlog of its flows, OpenMetrics of its numbers
-    #[command(after_help = EXPORT_EXAMPLE)]
-    Export(ExportArguments),
+    /// Write figures, qlog, metrics; man pages, completions, dissector
+    #[command(subcommand, after_help = EXPORT_EXAMPLE)]
+    Export(ExportCommand),
     #[command(flatten)]
     Linux(linux::Command),
-    /// Print the JSON Schema of scenario files, for editors
-    Schema,
-    /// Print completions for a shell
-    Completions {
-        /// Shell to complete for
-        shell: clap_complete::Shell,
-    },
-    /// Print the man page, or write those of all commands to a folder
-    Man {
-        /// Folder for congestlab.1, congestlab-run.1, ... [default: the first is printed]
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-        out: Option<PathBuf>,
-    },
+    #[command(flatten)]
+    Old(OldCommand),
 }
 
 #[derive(Debug, Args)]
@@ -240,6 +239,8 @@ pub(crate) enum CheckCommand {
         /// Name of the protocol, such as xcp
         name: String,
     },
+    #[command(flatten)]
+    Linux(linux::CheckCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -497,29 +498,49 @@ pub(crate) struct ReportArguments {
     pub(crate) figures: Option<PathBuf>,
 }
 
-/// A format of other tools.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ExportFormat {
-    /// JSON for viewers of qlog: a trace for each flow, packet by packet. qvis opens it without --schema
-    Qlog,
-    /// Text that Prometheus and its like read: the numbers of the results
-    Openmetrics,
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExportCommand {
+    /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
+    Figure(FigureArguments),
+    /// Write the flows of a run that is on disk for viewers of qlog: a trace for each flow, packet by packet, in JSON
+    Qlog {
+        #[command(flatten)]
+        run: ExportArguments,
+        /// Version of qlog
+        #[arg(long, value_name = "SCHEMA", value_enum, default_value_t = QlogSchema::V03)]
+        schema: QlogSchema,
+    },
+    /// Write the numbers of a run that is on disk as text that Prometheus and its like read
+    Openmetrics(ExportArguments),
+    /// Print the JSON Schema of scenario files, for editors
+    Schema,
+    /// Install a dissector of the XCP congestion header for Wireshark and tshark
+    #[command(subcommand)]
+    Wireshark(WiresharkCommand),
+    /// Print completions for a shell
+    Completions {
+        /// Shell to complete for
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page, or write those of all commands to a folder
+    Man(ManArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Folder for congestlab.1, congestlab-run.1, ... [default: the first is printed]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Format
-    #[arg(value_name = "FORMAT")]
-    pub(crate) format: ExportFormat,
     /// Folder of a run that --out wrote
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) run: PathBuf,
     /// File to write [default: the standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
-    /// Version of qlog [default: 0.3]
-    #[arg(long, value_name = "SCHEMA")]
-    pub(crate) schema: Option<QlogSchema>,
 }
 
 /// A version of qlog.
@@ -534,7 +555,7 @@ pub(crate) enum QlogSchema {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct PlotArguments {
+pub(crate) struct FigureArguments {
     /// The folder of a sweep, or folders of runs as --out leaves them; runs are drawn over each other
     #[arg(value_name = "SWEEP|RUN", value_hint = ValueHint::DirPath, required = true)]
     pub(crate) folders: Vec<PathBuf>,
@@ -614,25 +635,6 @@ pub(crate) struct ExplainArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DiffArguments {
-    /// Folder of a run that --out wrote
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
-    pub(crate) one: PathBuf,
-    /// Folder of another run
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
-    pub(crate) other: PathBuf,
-    /// Relative difference up to which metrics count as equal, 0 to 1, such as 0.01
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
-    pub(crate) tolerance: f64,
-    /// List every metric that differs, not only the first twenty
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// Exit with status 3 if the runs differ
-    #[arg(long)]
-    pub(crate) check: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     /// Folder in which runs (run --out) and sweeps are looked for, four folders deep
     #[arg(value_name = "RUNS", value_hint = ValueHint::DirPath)]
@@ -677,6 +679,11 @@ pub(crate) struct CompareArguments {
     /// Show every number, not only those that matter
     #[arg(long)]
     pub(crate) all: bool,
+    /// Compare two runs of the simulator exactly: settings, every metric, the first event and the first packet that
+    /// differ. Metrics may differ by SHARE of their value, 0 to 1 [default: 0]
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+        value_parser = share, conflicts_with_all = ["with", "pair", "at", "plot", "inline", "tolerance"])]
+    pub(crate) exact: Option<f64>,
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kind> {

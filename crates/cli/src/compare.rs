@@ -1,6 +1,8 @@
 //! `congestlab compare`: how far a simulation and real TCP agree, or a run and what another program measured, as a table
 //! and a picture.
 
+mod exact;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use congestlab_scenario::measured::{
 use congestlab_scenario::store;
 use congestlab_scenario::style::{self, Look};
 use serde_json::json;
+
+pub(crate) use exact::exact;
 
 use crate::args::CompareArguments;
 use crate::failure::{Failure, Message};
@@ -34,6 +38,9 @@ enum Sides {
 }
 
 pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(), Failure> {
+    if let Some(tolerance) = arguments.exact {
+        return exact([&arguments.one, &arguments.other], tolerance, arguments.all, true, screen);
+    }
     let sides = open(arguments)?;
     if arguments.inline && !screen.json {
         let text = "--inline puts the picture into the object of --json, which is not asked for";

@@ -215,7 +215,7 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     let points = scenario.sweep().map_or(&only[..], |sweep| sweep.points());
     if points.len() > COLUMNS_MAX {
         let text = format!("a picture has room for {COLUMNS_MAX} points, and the sweep has {}", points.len());
-        let help = "shorten the lists of [sweep], or run `congestlab sweep FILE` and draw its folder with `congestlab plot`";
+        let help = "shorten the lists of [sweep], or run `congestlab sweep FILE` and draw its folder with `congestlab export figure`";
         return Err(Failure::Input(Message::new(text, help)));
     }
     let stop = signals::stop_flag_for_good(screen)?;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use clap::error::ErrorKind;
 use congestlab_scenario::diagnostic::{Diagnostic, Severity};
 use congestlab_scenario::folder::FolderError;
 use congestlab_scenario::paper::PaperError;
@@ -9,6 +10,7 @@ use congestlab_scenario::{Diagnostics, printable};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
 
+use crate::args;
 use crate::screen::{Screen, say, say_coloured};
 
 /// Every way to fail.
@@ -159,16 +161,31 @@ fn in_a_line(diagnostic: &Diagnostic) -> String {
 /// allowed. Clap quotes arguments as they are.
 pub(crate) fn tell_usage(error: &clap::Error, as_json: bool) {
     let text = error.render().to_string();
+    let allowed = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            format!("allowed: {}", args::allowed(words).join(", "))
+        }
+        _ => String::new(),
+    };
     if !as_json {
         let is_printable = |argument: &str| printable::line(argument, printable::MESSAGE) == argument;
         let are_printable = std::env::args_os().all(|argument| is_printable(&argument.to_string_lossy()));
         // Clap's own has colours.
-        return if are_printable { drop(error.print()) } else { say(cut(&text).trim_end()) };
+        if are_printable {
+            drop(error.print());
+        } else {
+            say(cut(&text).trim_end());
+        }
+        if !allowed.is_empty() {
+            say(&allowed);
+        }
+        return;
     }
     let (message, help) = text.split_once("\n\n").unwrap_or((&text, ""));
     let message = message.trim().trim_start_matches("error: ");
     say_json(json!([
-        { "severity": "error", "code": "input::usage", "message": message, "help": help.trim() }
+        { "severity": "error", "code": "input::usage", "message": message, "help": format!("{}\n{allowed}", help.trim()).trim() }
     ]));
 }
 

@@ -6,9 +6,9 @@
 //!
 //! [`args`] defines the command line, from which help, completions and man pages come. [`execute`] hands each
 //! command to the module of its name: [`run`], [`sweep`], [`papers`], [`acceptance`], [`report`], [`demo`], [`explain`],
-//! [`diff`], [`compare`], [`serve`], [`wireshark`], [`new`], [`build`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
+//! [`compare`], [`export`], [`serve`], [`new`], [`build`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
 //! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
-//! codes of docs/design/contract.md 5), [`http`], [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
+//! codes of docs/design/contract.md 5), [`http`], [`machine`] (clocks, memory, signals) and [`table`]. [`ns2`]
 //! runs a model in ns-2, for `papers`.
 #![cfg_attr(doc, expect(rustdoc::invalid_html_tags, reason = "help for terminals writes <scenario>"))]
 
@@ -21,7 +21,6 @@ mod args;
 mod build;
 mod compare;
 mod demo;
-mod diff;
 mod explain;
 mod export;
 mod failure;
@@ -34,10 +33,10 @@ mod new;
 #[cfg(any(test, not(feature = "linux")))]
 mod no_linux;
 mod ns2;
+mod old;
 mod output;
 mod papers;
 mod picture;
-mod plot;
 mod report;
 mod run;
 mod screen;
@@ -49,19 +48,17 @@ mod table;
 mod trial;
 mod version;
 mod watch;
-mod wireshark;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
 use congestlab_scenario::diagnostic::Diagnostic;
 use congestlab_scenario::seeds::SEED;
-use congestlab_scenario::{Diagnostics, Measure, Scenario, memory, schema, store};
+use congestlab_scenario::{Diagnostics, Measure, Scenario, memory, store};
 use serde_json::{Map, Value, json};
 
 use args::{
-    Arguments, BuildCommand, Changes, CheckArguments, CheckCommand, Command, NewCommand, ScenarioArguments,
+    BuildCommand, Changes, CheckArguments, CheckCommand, Command, NewCommand, OldCommand, ScenarioArguments,
 };
 use failure::{Failure, Message, tell_diagnostics};
 #[cfg(not(feature = "linux"))]
@@ -70,7 +67,7 @@ use output::{Screen, print};
 
 /// Runs the command with the arguments of the process. Returns its exit status.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match args::parse() {
         Ok(arguments) => arguments,
         // Help and version are no mistakes.
         Err(error) if !error.use_stderr() => error.exit(),
@@ -81,7 +78,7 @@ pub fn main() -> ExitCode {
     };
     let screen = arguments.common.screen();
     listen_to_panics(screen.clone());
-    match execute(&arguments.command, &screen) {
+    match execute(arguments.command, &screen) {
         Ok(code) => code,
         Err(failure) => {
             let failure = watch::or_exceeded(failure);
@@ -116,53 +113,46 @@ fn listen_to_panics(screen: Screen) {
     }));
 }
 
-fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
+/// True for what listens to signals on its own.
+fn is_on_real_packets(command: &Command) -> bool {
+    match command {
+        Command::Linux(_) | Command::Old(OldCommand::Doctor(_) | OldCommand::Scone(_)) => true,
+        Command::Check(arguments) => matches!(arguments.what, Some(CheckCommand::Linux(_))),
+        _ => false,
+    }
+}
+
+fn execute(command: Command, screen: &Screen) -> Result<ExitCode, Failure> {
     // What is on real packets passes signals on, or asks for the flag.
-    if !matches!(command, Command::Linux(_)) {
+    if !is_on_real_packets(&command) {
         signals::listen()?;
     }
     match command {
-        Command::Linux(command) => return linux::execute(command, screen),
-        Command::Run(arguments) => run::run(arguments, screen)?,
+        Command::Linux(command) => return linux::execute(&command, screen),
+        Command::Run(arguments) => run::run(&arguments, screen)?,
         Command::Check(CheckArguments { what: Some(CheckCommand::Law { name }), .. }) => {
-            trial::trial(name, screen)?;
+            trial::trial(&name, screen)?;
+        }
+        Command::Check(CheckArguments { what: Some(CheckCommand::Linux(command)), .. }) => {
+            linux::check(&command, screen)?;
         }
         Command::Check(CheckArguments { file, changes, print, .. }) => {
-            // There is a file wherever no law is named.
-            check(file.as_deref().unwrap_or(Path::new("")), changes, *print, screen)?;
+            // There is a file wherever nothing else is named.
+            check(file.as_deref().unwrap_or(Path::new("")), &changes, print, screen)?;
         }
-        Command::New(NewCommand::Law(arguments)) => new::law(arguments, screen)?,
-        Command::Build(BuildCommand::Law { name, output }) => build::law(name, output.as_deref(), screen)?,
-        Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
-        Command::Papers(command) => papers::papers(command, screen)?,
-        Command::Acceptance(arguments) => acceptance::acceptance(arguments, screen)?,
-        Command::Search(arguments) => search::search(arguments, screen)?,
-        Command::Plot(arguments) => plot::plot(arguments, screen)?,
-        Command::Report(arguments) => report::report(arguments, screen)?,
-        Command::Wireshark(command) => wireshark::wireshark(command, screen)?,
-        Command::Demo(arguments) => demo::demo(arguments, screen)?,
-        Command::Explain(arguments) => explain::explain(arguments, screen)?,
-        Command::Export(arguments) => export::export(arguments, screen)?,
-        Command::Diff(arguments) => diff::diff(arguments, screen)?,
-        Command::Serve(arguments) => serve::serve(arguments, screen)?,
-        Command::Compare(arguments) => compare::compare(arguments, screen)?,
-        Command::Schema => print(&store::pretty(&schema::schema()))?,
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "congestlab", &mut text);
-            print(&String::from_utf8_lossy(&text))?;
-        }
-        Command::Man { out: None } => {
-            let mut text = Vec::new();
-            let page = clap_mangen::Man::new(Arguments::command()).render(&mut text);
-            page.map_err(|error| Failure::write("the man page".as_ref(), &error))?;
-            print(&String::from_utf8_lossy(&text))?;
-        }
-        Command::Man { out: Some(folder) } => {
-            let written = std::fs::create_dir_all(folder)
-                .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder));
-            written.map_err(|error| Failure::write(folder, &error))?;
-        }
+        Command::New(NewCommand::Law(arguments)) => new::law(&arguments, screen)?,
+        Command::Build(BuildCommand::Law { name, output }) => build::law(&name, output.as_deref(), screen)?,
+        Command::Sweep(arguments) => sweep::sweep(&arguments, screen)?,
+        Command::Papers(command) => papers::papers(&command, screen)?,
+        Command::Acceptance(arguments) => acceptance::acceptance(&arguments, screen)?,
+        Command::Search(arguments) => search::search(&arguments, screen)?,
+        Command::Report(arguments) => report::report(&arguments, screen)?,
+        Command::Demo(arguments) => demo::demo(&arguments, screen)?,
+        Command::Explain(arguments) => explain::explain(&arguments, screen)?,
+        Command::Export(command) => export::export(&command, screen)?,
+        Command::Serve(arguments) => serve::serve(&arguments, screen)?,
+        Command::Compare(arguments) => compare::compare(&arguments, screen)?,
+        Command::Old(command) => old::execute(command, screen)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -16,9 +16,6 @@ pub(crate) enum Command {
     /// Run a scenario with real TCP in network namespaces (not in this build)
     #[command(disable_help_flag = true)]
     Live(Anything),
-    /// Check what this machine can do with real packets (not in this build)
-    #[command(disable_help_flag = true)]
-    Doctor(Anything),
     /// Run XCP on the outgoing traffic of an interface (not in this build)
     #[command(disable_help_flag = true)]
     Router(Anything),
@@ -31,10 +28,22 @@ pub(crate) enum Command {
     /// Split TCP connections at a satellite link (not in this build)
     #[command(disable_help_flag = true)]
     Gateway(Anything),
-    /// Test elements that lower the codes of SCONE (not in this build)
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckCommand {
+    /// Check what this machine can do with real packets (not in this build)
+    #[command(disable_help_flag = true)]
+    Machine(Anything),
+    /// Check elements that lower the codes of SCONE (not in this build)
     #[command(disable_help_flag = true)]
     Scone(Anything),
 }
+
+#[cfg(not(feature = "linux"))]
+pub(crate) use Anything as MachineArguments;
+#[cfg(not(feature = "linux"))]
+pub(crate) use Anything as SconeArguments;
 
 /// Arguments of a command that is not in this build.
 #[derive(Debug, Args)]
@@ -51,18 +60,27 @@ pub(crate) fn execute(command: &Command, _screen: &Screen) -> Result<ExitCode, F
     let name = match command {
         Command::Link(_) => "link",
         Command::Live(_) => "live",
-        Command::Doctor(_) => "doctor",
         Command::Router(_) => "router",
         Command::Host(_) => "host",
         Command::Apply(_) => "apply",
         Command::Gateway(_) => "gateway",
-        Command::Scone(_) => "scone",
     };
-    Err(Failure::Missing(Message::new(
+    Err(missing(name))
+}
+
+pub(crate) fn check(command: &CheckCommand, _screen: &Screen) -> Result<(), Failure> {
+    Err(missing(match command {
+        CheckCommand::Machine(_) => "check machine",
+        CheckCommand::Scone(_) => "check scone",
+    }))
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::Missing(Message::new(
         format!("`congestlab {name}` is not in this build, which only simulates"),
         "on Linux, install pkg-config and the headers of libelf and zlib (Debian: libelf-dev, zlib1g-dev), \
          then `make install` again",
-    )))
+    ))
 }
 
 #[cfg(test)]
@@ -91,9 +109,6 @@ mod tests {
             "host status",
             "apply --watch /etc/congestlab/apply.toml",
             "gateway run --satellite sat0 --law xcp",
-            "scone test 10.0.2.2:4433",
-            "doctor",
-            "doctor -h",
         ] {
             let line = Line::try_parse_from(["congestlab"].into_iter().chain(words.split(' ')));
             let line = line.expect(words);
@@ -102,6 +117,27 @@ mod tests {
             let Failure::Missing(message) = failure else { panic!("{words}: {failure:?}") };
             let name = words.split(' ').next().unwrap_or_default();
             assert!(message.text.contains(name) && message.help.contains("libelf-dev"), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn checks_of_real_packets_say_so_too() {
+        #[derive(Parser)]
+        struct Line {
+            #[command(subcommand)]
+            command: CheckCommand,
+        }
+        for words in ["scone 10.0.2.2:4433", "machine", "machine -h"] {
+            let line = Line::try_parse_from(["check"].into_iter().chain(words.split(' '))).expect(words);
+            let Failure::Missing(message) =
+                check(&line.command, &Screen::new(false, true, false)).expect_err(words)
+            else {
+                panic!("{words}")
+            };
+            assert!(
+                message.text.contains("`congestlab check ") && message.help.contains("libelf-dev"),
+                "{message:?}"
+            );
         }
     }
 

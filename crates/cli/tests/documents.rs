@@ -319,7 +319,7 @@ fn follow(commands: &str) -> Result<(), String> {
         let may = match status {
             "0" => true,
             // What is missing is for `live run` to say.
-            "4" => line.ends_with(" doctor"),
+            "4" => line.ends_with(" check machine"),
             "3" => said.contains("too busy"),
             _ => false,
         };

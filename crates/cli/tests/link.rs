@@ -369,7 +369,7 @@ fn what_is_left_in_another_namespace_is_undone_there() {
     child.wait().unwrap();
     // Or another test begins a link in this moment, which cleans up, too.
     let mut clean = Command::new(BINARY);
-    clean.args(["doctor", "--clean"]);
+    clean.args(["check", "machine", "--clean"]);
     run(clean, 0);
     is_gone(&id);
     assert_eq!(there.forwards(), "0");

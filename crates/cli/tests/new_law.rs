@@ -82,7 +82,7 @@ fn a_law_from_outside_is_written_built_tested_and_run_as_the_document_says() {
         "check law fair",
         "run scenario.toml",
         "sweep",
-        "plot",
+        "export figure",
         "explain",
         "check scenario.toml",
         "report",
@@ -103,7 +103,7 @@ fn a_law_from_outside_is_written_built_tested_and_run_as_the_document_says() {
         let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../debug/law-fair");
         Command::new(binary).args(arguments).current_dir(&program).output().expect("it was tested")
     };
-    assert!(text(&own(&["schema"]).stdout).contains("How often flows are counted"));
+    assert!(text(&own(&["export", "schema"]).stdout).contains("How often flows are counted"));
     let refused = own(&["check", "scenario.toml", "--set", "links.bottleneck.law.fair.interval=0 s"]);
     assert!(text(&refused.stderr).contains("is zero"), "{}", text(&refused.stderr));
     assert_eq!(refused.status.code(), Some(2));

@@ -124,7 +124,7 @@ impl Lab {
             }
         }
         let lab = Self::without_tshark(scenario);
-        lab.congestlab(&["wireshark", "install"], 0);
+        lab.congestlab(&["export", "wireshark", "install"], 0);
         if rustix::process::geteuid().is_root() {
             lab.demote_tshark();
         }
@@ -787,30 +787,31 @@ fn the_dissector_is_installed_and_removed_and_nobody_elses_file_is_touched() {
     let lab = Lab::without_tshark("");
     let place = lab.path("home/.local/lib/wireshark/plugins/xcp_cc.lua");
     let text = |output: Output| String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(text(lab.congestlab(&["wireshark", "install"], 0)).contains("installed"));
-    let printed = text(lab.congestlab(&["wireshark", "print"], 0));
+    assert!(text(lab.congestlab(&["export", "wireshark", "install"], 0)).contains("installed"));
+    let printed = text(lab.congestlab(&["export", "wireshark", "print"], 0));
     assert_eq!(fs::read_to_string(&place).expect("it is there"), printed);
     let again: Value =
-        serde_json::from_slice(&lab.congestlab(&["wireshark", "install", "--json"], 0).stdout).expect("JSON");
+        serde_json::from_slice(&lab.congestlab(&["export", "wireshark", "install", "--json"], 0).stdout)
+            .expect("JSON");
     assert_eq!(again["changed"], false);
     assert_eq!(again["path"], place.display().to_string());
     fs::write(&place, printed.replace("0x5843", "0x1234")).expect("writable");
-    assert!(text(lab.congestlab(&["wireshark", "install"], 0)).contains("older"));
+    assert!(text(lab.congestlab(&["export", "wireshark", "install"], 0)).contains("older"));
     assert_eq!(fs::read_to_string(&place).expect("it is there"), printed);
-    assert!(text(lab.congestlab(&["wireshark", "uninstall"], 0)).contains("removed"));
+    assert!(text(lab.congestlab(&["export", "wireshark", "uninstall"], 0)).contains("removed"));
     assert!(!place.exists());
-    lab.congestlab(&["wireshark", "uninstall"], 0);
+    lab.congestlab(&["export", "wireshark", "uninstall"], 0);
 
     let other = lab.path("other/xcp_cc.lua");
     fs::create_dir(lab.path("other")).expect("writable");
     fs::write(&other, "-- mine").expect("writable");
     for command in ["install", "uninstall"] {
-        let output = lab.congestlab(&["wireshark", command, "--dir", "other"], 2);
+        let output = lab.congestlab(&["export", "wireshark", command, "--dir", "other"], 2);
         assert!(String::from_utf8_lossy(&output.stderr).contains("other/xcp_cc.lua"));
         assert_eq!(fs::read_to_string(&other).expect("it is there"), "-- mine");
     }
-    lab.congestlab(&["wireshark", "install", "--dir", "other/xcp_cc.lua/below"], 2);
-    lab.congestlab(&["wireshark", "install", "--dir", "new/folder"], 0);
+    lab.congestlab(&["export", "wireshark", "install", "--dir", "other/xcp_cc.lua/below"], 2);
+    lab.congestlab(&["export", "wireshark", "install", "--dir", "new/folder"], 0);
     assert!(lab.path("new/folder/xcp_cc.lua").exists());
 }
 

@@ -394,7 +394,7 @@ static QUESTIONS: [Question; 32] = [
         what: "nothing left of dead labs",
         needed_for: &[],
         why: "labs and links that were killed with their supervisors",
-        help: "congestlab doctor --clean; the next lab does it, too",
+        help: "congestlab check machine --clean; the next lab does it, too",
         ask: |machine| {
             let leftovers = &machine.leftovers;
             (if leftovers.is_empty() { Mark::Yes } else { Mark::Doubt }, leftovers.join(", "))

@@ -413,7 +413,7 @@ impl Run {
             Some(name) => Some(chart::Kind::named(name).ok_or_else(|| {
                 refused(
                     format!("there is no kind `{name}` of picture"),
-                    "allowed: see `congestlab plot --help`",
+                    "allowed: see `congestlab export figure --help`",
                 )
             })?),
         };

@@ -56,12 +56,15 @@ fn the_claims_of_the_examples_hold() {
     }
 }
 
-/// Editors check the examples by the schema beside them, which is what `congestlab schema` prints.
+/// Editors check the examples by the schema beside them, which is what `congestlab export schema` prints.
 #[test]
 fn every_example_names_the_schema_in_its_first_line() {
     let path = root().join("scenarios/schema.json");
     let (kept, today) = (std::fs::read_to_string(&path).unwrap(), store::pretty(&schema::schema()));
-    assert!(kept == today, "scenarios/schema.json is not what `congestlab schema` prints: write it anew");
+    assert!(
+        kept == today,
+        "scenarios/schema.json is not what `congestlab export schema` prints: write it anew"
+    );
     let validator = jsonschema::validator_for(&schema::schema()).unwrap();
     let mut folders = vec![root().join("scenarios")];
     let mut examples = 0;

@@ -10,7 +10,7 @@ use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
 use super::gateway::GatewayCommand;
 use super::link::LinkArguments;
-use super::scone::SconeCommand;
+use super::scone::SconeArguments;
 use crate::args::ScenarioArguments;
 
 const LIVE_EXAMPLE: &str = "\
@@ -31,15 +31,20 @@ Example:
 const APPLY_EXAMPLE: &str = "\
 Example:
   sudo congestlab apply /etc/congestlab/apply.toml --watch --metrics 127.0.0.1:9417";
+const SCONE_EXAMPLES: &str = "\
+Examples:
+  far$  congestlab check scone --listen 10.0.2.2:4433
+  near$ congestlab check scone 10.0.2.2:4433
+  sudo ip netns exec near congestlab check scone 10.0.2.2:4433 --listen-in far";
 const ENABLE_EXAMPLE: &str = "\
 Example:
   sudo congestlab host enable --law xcp --to 10.0.2.0/24";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command, or your shell, behind an emulated link (needs root)
+    /// Run a command, or your shell, behind an emulated link
     Link(Box<LinkArguments>),
-    /// Run a scenario with real TCP in network namespaces (needs root)
+    /// Run a scenario with real TCP in network namespaces
     #[command(subcommand)]
     Live(LiveCommand),
     /// Send and receive in a live lab
@@ -54,29 +59,40 @@ pub(crate) enum Command {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
-    /// Check what this machine can do with real packets, and tell how to get what is missing
-    Doctor(DoctorArguments),
     /// Undo the changes of another congestlab when that has ended
     #[command(hide = true, name = supervisor::SUBCOMMAND)]
     Supervise {
         /// Name of its folder in /run/congestlab
         id: String,
     },
-    /// Run a link law on the outgoing traffic of an interface of this machine (needs root)
+    /// Run a link law on the outgoing traffic of an interface
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP or another law on this machine's own connections, without a change to applications (needs root)
+    /// Use XCP or another law on this machine's own connections
+    ///
+    /// Applications need no change.
     #[command(subcommand)]
     Host(HostCommand),
-    /// Give this machine the routers and the host of a file, and take away those that the file no longer names (needs root)
+    /// Give this machine the routers and the host of a file
+    ///
+    /// Takes away those that the file no longer names.
     #[command(after_help = APPLY_EXAMPLE)]
     Apply(ApplyArguments),
-    /// Split the TCP connections that cross a satellite link, unseen by their ends (needs root)
+    /// Split the TCP connections that cross a satellite link
+    ///
+    /// The ends of a connection do not see it.
     #[command(subcommand)]
     Gateway(GatewayCommand),
-    /// Test elements that lower the codes of SCONE, congestlab's or others'
-    #[command(subcommand)]
-    Scone(SconeCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckCommand {
+    /// Check what this machine can do with real packets, and tell how to get what is missing
+    Machine(MachineArguments),
+    /// Check elements that lower the codes of SCONE, congestlab's or others': send through them what they may meet, and judge
+    /// what arrives; status 3 if they break a rule
+    #[command(after_help = SCONE_EXAMPLES)]
+    Scone(SconeArguments),
 }
 
 #[derive(Debug, Args)]
@@ -366,7 +382,7 @@ pub(crate) enum RouterEncoding {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
+pub(crate) struct MachineArguments {
     /// Undo the changes of labs and links that were killed together with their supervisors
     #[arg(long)]
     pub(crate) clean: bool,

@@ -2,11 +2,11 @@
 
 mod apply;
 mod args;
-mod doctor;
 mod gateway;
 mod host;
 mod link;
 mod live;
+mod machine;
 mod metrics;
 mod router;
 mod scone;
@@ -16,8 +16,9 @@ use std::process::ExitCode;
 use congestlab_lab as lab;
 use congestlab_linux::{Error, supervisor};
 
-pub(crate) use args::Command;
+pub(crate) use args::{CheckCommand, Command, MachineArguments};
 pub(crate) use congestlab_linux::router::law_name;
+pub(crate) use scone::SconeArguments;
 
 use crate::failure::{Failure, Message};
 use crate::output::Screen;
@@ -29,15 +30,21 @@ pub(crate) fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Fa
         Command::Live(command) => live::live(command, screen)?,
         Command::Endpoint => lab::endpoint::run()?,
         Command::Enter { group, command } => lab::apps::enter(group, command)?,
-        Command::Doctor(arguments) => doctor::doctor(arguments, screen)?,
         Command::Supervise { id } => supervisor::supervise(id)?,
         Command::Router(command) => router::router(command, screen)?,
         Command::Apply(arguments) => apply::apply(arguments, screen)?,
         Command::Host(command) => host::host(command, screen)?,
         Command::Gateway(command) => gateway::gateway(command, screen)?,
-        Command::Scone(command) => scone::scone(command, screen)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks what runs on real packets.
+pub(crate) fn check(command: &CheckCommand, screen: &Screen) -> Result<(), Failure> {
+    match command {
+        CheckCommand::Machine(arguments) => machine::machine(arguments, screen),
+        CheckCommand::Scone(arguments) => scone::scone(arguments, screen),
+    }
 }
 
 impl From<Error> for Failure {

@@ -1,4 +1,4 @@
-//! `congestlab scone`: a tester of elements that lower the codes of SCONE.
+//! `congestlab check scone`: a tester of elements that lower the codes of SCONE.
 
 use std::net::SocketAddr;
 use std::process::Command as Process;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use congestlab_linux::scone::{Claim, Config, Counts, Listener, Report, Tester};
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_scenario::store;
@@ -17,19 +17,8 @@ use crate::output::{Screen, print};
 use crate::signals;
 use crate::table::{NOTHING, Table};
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum SconeCommand {
-    /// Send through the elements of a path what they may meet, and judge what arrives; status 3 if they break a rule
-    #[command(after_help = "\
-Examples:
-  far$  congestlab scone test --listen 10.0.2.2:4433
-  near$ congestlab scone test 10.0.2.2:4433
-  sudo ip netns exec near congestlab scone test 10.0.2.2:4433 --listen-in far")]
-    Test(TestArguments),
-}
-
 #[derive(Debug, Args)]
-pub(crate) struct TestArguments {
+pub(crate) struct SconeArguments {
     /// Address and port of the far end, such as 10.0.2.2:4433 or [fd00:2::2]:4433
     #[arg(value_name = "ADDRESS", required_unless_present = "listen", conflicts_with = "listen")]
     peer: Option<SocketAddr>,
@@ -68,8 +57,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-pub(crate) fn scone(command: &SconeCommand, screen: &Screen) -> Result<(), Failure> {
-    let SconeCommand::Test(arguments) = command;
+pub(crate) fn scone(arguments: &SconeArguments, screen: &Screen) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     if let Some(address) = arguments.listen {
         let listener = Listener::bind(address)?;
@@ -99,7 +87,7 @@ pub(crate) fn scone(command: &SconeCommand, screen: &Screen) -> Result<(), Failu
 
 /// Both ends in this process: the far one as a thread in another namespace.
 fn between(
-    arguments: &TestArguments,
+    arguments: &SconeArguments,
     peer: SocketAddr,
     space: &Namespace,
     stop: &AtomicBool,
@@ -118,7 +106,7 @@ fn between(
     })
 }
 
-fn send(arguments: &TestArguments, peer: SocketAddr, stop: &AtomicBool) -> Result<Report, Failure> {
+fn send(arguments: &SconeArguments, peer: SocketAddr, stop: &AtomicBool) -> Result<Report, Failure> {
     let config = Config { peer, flows: arguments.flows, wait: arguments.wait, tries: TRIES };
     let mut tester = Tester::start(config)?;
     if let Some(command) = &arguments.tell {

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::doctor::Room;
+use crate::machine::Room;
 use crate::router::{room, router, state};
 use crate::{Finished, Lab, SCENARIO};
 
@@ -204,7 +204,7 @@ fn mtu_that_was_raised_is_told_and_followed() {
     let warning =
         "warning: left: MTU is now 9000, the shaper's bucket holds 5000 B: longer packets are dropped";
     assert!(finished.stderr().contains(warning), "{}", finished.stderr());
-    let report = at.lab.run(&["doctor", "--json"]).exits(0).json();
+    let report = at.lab.run(&["check", "machine", "--json"]).exits(0).json();
     let check =
         report["checks"].as_array().and_then(|all| all.iter().find(|check| check["name"] == "buckets"));
     let found = check.map(|check| check["found"].to_string()).unwrap_or_default();

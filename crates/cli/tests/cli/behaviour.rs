@@ -306,10 +306,10 @@ fn a_folder_that_does_not_exist_is_named() {
     for arguments in [
         &["report", "nope"][..],
         &["report", "nope", "--out", "page.html"],
-        &["plot", "nope"],
+        &["export", "figure", "nope"],
         &["export", "qlog", "nope"],
         &["compare", "nope", "nope"],
-        &["diff", "nope", "nope"],
+        &["compare", "nope", "nope", "--exact"],
         &["explain", "nope", "--flow", "ftp", "--at", "1 s"],
         &["serve", "nope"],
         &["sweep", "scenario.toml", "--merge", "nope"],
@@ -413,9 +413,12 @@ fn a_full_disk_is_a_failure_and_not_a_panic() {
 #[test]
 fn a_reader_who_has_enough_is_no_failure() {
     let lab = Lab::new(SCENARIO);
-    for arguments in
-        [&["schema"][..], &["man"], &["completions", "bash"], &["run", "scenario.toml", "--json"]]
-    {
+    for arguments in [
+        &["export", "schema"][..],
+        &["export", "man"],
+        &["export", "completions", "bash"],
+        &["run", "scenario.toml", "--json"],
+    ] {
         let mut child =
             lab.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         drop(child.stdout.take());
@@ -451,7 +454,7 @@ fn check_judges_every_point_and_writes_the_defaults_out() {
 #[test]
 fn the_schema_is_json_and_the_version_says_what_was_built() {
     let lab = Lab::new(SCENARIO);
-    let schema = lab.run(&["schema"]).exits(0).json();
+    let schema = lab.run(&["export", "schema"]).exits(0).json();
     assert!(schema["$schema"].as_str().is_some_and(|id| id.contains("json-schema.org")));
     let version = lab.run(&["--version"]).exits(0).stdout();
     for part in ["congestlab 0.", "commit ", "code ", "results schema 1"] {
@@ -463,11 +466,11 @@ fn the_schema_is_json_and_the_version_says_what_was_built() {
 fn completions_and_man_pages_know_every_command() {
     let lab = Lab::new(SCENARIO);
     for shell in ["bash", "zsh", "fish"] {
-        let text = lab.run(&["completions", shell]).exits(0).stdout();
+        let text = lab.run(&["export", "completions", shell]).exits(0).stdout();
         assert!(text.contains("sweep") && text.contains("--verify") | text.contains("-l verify"), "{shell}");
     }
-    assert!(lab.run(&["man"]).exits(0).stdout().contains("Exit status"));
-    lab.run(&["man", "--out", "man1"]).exits(0);
+    assert!(lab.run(&["export", "man"]).exits(0).stdout().contains("Exit status"));
+    lab.run(&["export", "man", "--out", "man1"]).exits(0);
     for page in
         ["congestlab.1", "congestlab-run.1", "congestlab-sweep.1", "congestlab-check.1", "congestlab-demo.1"]
     {
@@ -551,7 +554,7 @@ fn what_is_echoed_is_printable_and_short() {
     for arguments in [
         &["run", "\u{1b}[2J\u{9b}.toml"][..],
         &["run", "scenario.toml", "--set", "\u{1b}[2J=1"],
-        &["diff", "\u{1b}[2J", "\u{1b}[2J"],
+        &["compare", "\u{1b}[2J", "\u{1b}[2J", "--exact"],
         &["papers", "run", "\u{1b}[2J"],
     ] {
         let text = shown(lab.run(arguments).exits(2));
@@ -568,4 +571,38 @@ fn what_is_echoed_is_printable_and_short() {
     let text = shown(lab.run(&["run", "scenario.toml"]).exits(0));
     assert!(text.contains("\\u{202e}kkk") && text.contains('…'), "{text}");
     shown(lab.run(&["check", "scenario.toml"]).exits(0));
+}
+
+/// Names of version 0.1 do what they did, and say the new ones on stderr alone.
+#[test]
+fn old_names_work_and_name_the_new_ones() {
+    let lab = Lab::new(SCENARIO);
+    let run = |seed: &str| -> String {
+        let out =
+            lab.run(&["run", "scenario.toml", "--seed", seed, "--out", "runs", "--json"]).exits(0).json();
+        out["folder"].as_str().expect("a folder").to_owned()
+    };
+    let (one, other) = (run("1"), run("2"));
+    for (old, new) in [
+        (&["schema"][..], &["export", "schema"][..]),
+        (&["man"], &["export", "man"]),
+        (&["completions", "fish"], &["export", "completions", "fish"]),
+        (&["wireshark", "print"], &["export", "wireshark", "print"]),
+        (&["plot", &one, "-o", "a.svg"], &["export", "figure", &one, "-o", "a.svg"]),
+        (&["diff", &one, &one, "--check"], &["compare", &one, &one, "--exact"]),
+    ] {
+        let (before, after) = (lab.run(old).exits(0), lab.run(new).exits(0));
+        assert_eq!(before.stdout(), after.stdout(), "{old:?}");
+        assert!(!after.stderr().contains("version 0.3"), "{new:?}: {}", after.stderr());
+        let told = before.stderr();
+        assert!(told.contains(&format!("`congestlab {}", new[0])) && told.contains("version 0.3"), "{told}");
+    }
+    lab.run(&["diff", &one, &other]).exits(0);
+    lab.run(&["diff", &one, &other, "--check"]).exits(3);
+    lab.run(&["compare", &one, &other, "--exact"]).exits(3);
+    let told = lab.run(&["schema", "--json"]).exits(0).stderr();
+    let told: Value = serde_json::from_str(told.trim()).expect("one object");
+    assert_eq!(told["diagnostics"][0]["code"], "input::renamed");
+    assert_eq!(lab.run(&["schema", "--quiet"]).exits(0).stderr(), "");
+    assert!(!lab.run(&["--help"]).exits(0).stdout().contains("diff"));
 }

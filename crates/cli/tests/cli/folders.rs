@@ -79,8 +79,8 @@ fn what_is_no_complete_run_of_this_schema_is_refused() {
     let refused = |folder: &str, says: &str| {
         for arguments in [
             &["explain", folder, "--flow", "ftp[0]", "--at", "1 s"][..],
-            &["diff", folder, folder],
-            &["diff", folder, folder, "--json"],
+            &["compare", folder, folder, "--exact"],
+            &["compare", folder, folder, "--json", "--exact"],
         ] {
             let finished = lab.run(arguments).exits(2);
             assert!(finished.stderr().contains(says), "{}", finished.stderr());
@@ -140,7 +140,7 @@ fn a_table_that_only_malice_makes_is_refused_by_its_name() {
         let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
         lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
         damage(&lab, "kept/results.parquet", "kept/sweep.json", place, byte);
-        let finished = lab.run(&["plot", "kept", "-o", "a.svg"]).exits(2);
+        let finished = lab.run(&["export", "figure", "kept", "-o", "a.svg"]).exits(2);
         let stderr = finished.stderr();
         assert!(stderr.contains("results.parquet is damaged: ") && stderr.contains(reason), "{stderr}");
     }
@@ -168,8 +168,8 @@ fn a_footer_that_states_more_than_it_has_is_refused() {
     let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
     lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
     forge(&lab, "kept/results.parquet", "kept/sweep.json", |_| hostile.clone());
-    for arguments in [["report", &folder], ["report", "kept"], ["plot", "kept"]] {
-        let stderr = lab.run(&arguments).exits(2).stderr();
+    for arguments in [&["report", &folder][..], &["report", "kept"], &["export", "figure", "kept"]] {
+        let stderr = lab.run(arguments).exits(2).stderr();
         assert!(stderr.contains(".parquet is damaged: ") && stderr.contains("more than it has"), "{stderr}");
     }
 }
@@ -181,8 +181,8 @@ fn a_kept_scenario_that_was_changed_is_refused() {
     let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
     lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
     let refused = |says: &str| {
-        for arguments in [["report", "kept"], ["plot", "kept"]] {
-            let stderr = lab.run(&arguments).exits(2).stderr();
+        for arguments in [&["report", "kept"][..], &["export", "figure", "kept"]] {
+            let stderr = lab.run(arguments).exits(2).stderr();
             assert!(stderr.contains(says), "{stderr}");
         }
     };
@@ -206,9 +206,9 @@ fn equal_runs_have_no_differences() {
     let one = run(&lab, &[]);
     lab.run(&["run", "scenario.toml", "--out", "again", "--quiet", "--threads", "2"]).exits(0);
     let other = one.replace("runs/", "again/");
-    let text = lab.run(&["diff", &one, &other, "--check"]).exits(0).stdout();
+    let text = lab.run(&["compare", &one, &other, "--exact"]).exits(0).stdout();
     assert!(text.contains("are equal"), "{text}");
-    let json = lab.run(&["diff", &one, &other, "--json"]).exits(0).json();
+    let json = lab.run(&["compare", &one, &other, "--json", "--exact"]).exits(0).json();
     assert_eq!(json["equal"], true);
     assert!(json["first_event"].is_null() && json["first_packet"].is_null());
 }
@@ -218,7 +218,7 @@ fn runs_differ_in_configuration_metrics_and_from_a_packet_on() {
     let lab = Lab::new(SCENARIO);
     let one = run(&lab, &[]);
     let other = run(&lab, &["--set", "links.bottleneck.rate=\"8 Mbit/s\""]);
-    let json = lab.run(&["diff", &one, &other, "--json"]).exits(0).json();
+    let json = lab.run(&["compare", &one, &other, "--json", "--exact"]).exits(3).json();
     assert_eq!(json["equal"], false);
     let setting = &json["configuration"][0];
     assert_eq!(setting["path"], "links.bottleneck.rate");
@@ -233,23 +233,23 @@ fn runs_differ_in_configuration_metrics_and_from_a_packet_on() {
     let time = |key: &str| json[key]["t_s"].as_f64().expect("a time");
     assert!(time("first_packet") <= time("first_event"), "{json}");
 
-    let text = lab.run(&["diff", &one, &other]).exits(0).stdout();
+    let finished = lab.run(&["compare", &one, &other, "--exact"]).exits(3);
+    let text = finished.stdout();
     for part in ["links.bottleneck.rate", "first event", "first packet that differs, at 0.010032 s", "SYN"] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
-    let finished = lab.run(&["diff", &one, &other, "--check"]).exits(3);
     assert!(finished.stderr().contains("differ"), "{}", finished.stderr());
-    let tolerant = lab.run(&["diff", &one, &other, "--tolerance", "1", "--json"]).exits(0).json();
+    let tolerant = lab.run(&["compare", &one, &other, "--exact=1", "--json"]).exits(3).json();
     assert_eq!(tolerant["metrics"].as_array().map(Vec::len), Some(0));
-    lab.run(&["diff", &one, &other, "--tolerance", "-1"]).exits(2);
-    lab.run(&["diff", &one]).exits(2);
+    lab.run(&["compare", &one, &other, "--exact=-1"]).exits(2);
+    lab.run(&["compare", &one, "--exact"]).exits(2);
 }
 
 #[test]
 fn another_seed_is_seen_on_the_first_draw() {
     let lab = Lab::new(SCENARIO);
     let (one, other) = (run(&lab, &[]), run(&lab, &["--seed", "2"]));
-    let json = lab.run(&["diff", &one, &other, "--json"]).exits(0).json();
+    let json = lab.run(&["compare", &one, &other, "--json", "--exact"]).exits(3).json();
     assert_eq!(json["configuration"][0]["path"], "run.seed");
     assert_eq!(json["configuration"].as_array().map(Vec::len), Some(1));
     let first = json["first_packet"]["one"].as_str().or(json["first_packet"]["other"].as_str());
@@ -326,7 +326,7 @@ fn runs_of_one_scenario_at_once_all_succeed() {
     let runs = folders(&lab);
     assert_eq!(runs.len(), 1, "{runs:?}");
     let folder = runs[0].display().to_string();
-    lab.run(&["diff", &folder, &folder, "--check"]).exits(0);
+    lab.run(&["compare", &folder, &folder, "--exact"]).exits(0);
 }
 
 /// `ulimit -f`: the signal would kill, and say nothing.

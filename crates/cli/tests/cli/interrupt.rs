@@ -137,7 +137,7 @@ fn what_reads_results_is_interrupted_too() {
     let folder = folder.display().to_string();
     for arguments in [
         &["report", &folder][..],
-        &["diff", &folder, &folder],
+        &["compare", &folder, &folder, "--exact"],
         &["compare", &folder, &folder],
         &["explain", &folder, "--flow", "ftp[0]", "--at", "1 s"],
         // A pipe to which nobody writes.

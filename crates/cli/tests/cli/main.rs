@@ -9,17 +9,17 @@ mod browser;
 mod capacity;
 mod claims;
 mod compare;
-#[cfg(feature = "linux")]
-mod doctor;
 mod export;
+mod figure;
 mod folders;
 mod interrupt;
+#[cfg(feature = "linux")]
+mod machine;
 mod measured;
 mod memory;
 mod older;
 mod papers;
 mod pictures;
-mod plot;
 mod report;
 #[cfg(feature = "linux")]
 mod router;

@@ -37,11 +37,11 @@ fn the_run_of_an_older_build_is_read_with_a_warning() {
     let lab = lab();
     for arguments in [
         &["report", "run", "--out", "r.html"][..],
-        &["plot", "run", "-o", "a.svg"],
+        &["export", "figure", "run", "-o", "a.svg"],
         &["export", "qlog", "run", "-o", "a.qlog"],
         &["export", "openmetrics", "run"],
         &["compare", "run", "run"],
-        &["diff", "run", "run", "--check"],
+        &["compare", "run", "run", "--exact"],
     ] {
         let stderr = lab.run(arguments).exits(0).stderr();
         assert!(stderr.contains(&format!("warning: {RUN}")), "{arguments:?}: {stderr}");
@@ -74,7 +74,7 @@ fn the_run_of_an_older_build_is_not_simulated_again() {
     .exits(0);
     let new = fs::read_dir(lab.path("new")).expect("a folder").flatten().next().expect("a run").path();
     let new = new.to_str().expect("text");
-    let text = lab.run(&["diff", "run", new]).exits(0).stdout();
+    let text = lab.run(&["compare", "run", new, "--exact"]).exits(3).stdout();
     for part in [
         "links.l.rate",
         "metrics: ",
@@ -83,7 +83,7 @@ fn the_run_of_an_older_build_is_not_simulated_again() {
     ] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
-    let json = lab.run(&["diff", new, "run", "--json"]).exits(0).json();
+    let json = lab.run(&["compare", new, "run", "--json", "--exact"]).exits(3).json();
     assert!(json["packets_refused"].is_string() && json["first_packet"].is_null(), "{json}");
 }
 
@@ -91,7 +91,9 @@ fn the_run_of_an_older_build_is_not_simulated_again() {
 #[test]
 fn the_sweep_of_an_older_build_is_read_with_a_warning_and_run_again() {
     let lab = lab();
-    for arguments in [&["report", "sweep", "--out", "r.html"][..], &["plot", "sweep", "-o", "a.svg"]] {
+    for arguments in
+        [&["report", "sweep", "--out", "r.html"][..], &["export", "figure", "sweep", "-o", "a.svg"]]
+    {
         let stderr = lab.run(arguments).exits(0).stderr();
         assert!(stderr.contains("made the results in sweep, and this is "), "{arguments:?}: {stderr}");
     }
@@ -107,7 +109,7 @@ fn the_sweep_of_an_older_build_is_read_with_a_warning_and_run_again() {
     let refused = lab.run(&["report", "sweep", "--out", "r.html"]).exits(1).stderr();
     fs::rename(lab.path("points"), lab.path("sweep/points")).expect("a folder");
     assert!(refused.contains("are missing, or of another build"), "{refused}");
-    lab.run(&["plot", "sweep", "-o", "a.svg"]).exits(0);
+    lab.run(&["export", "figure", "sweep", "-o", "a.svg"]).exits(0);
 
     let again = ["sweep", "sweep/scenario.toml", "--out", "sweep"];
     assert!(lab.run(&again).exits(0).stderr().contains("2 run in"), "points of other code are run again");

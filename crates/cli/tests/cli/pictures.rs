@@ -178,7 +178,7 @@ fn a_scenario_without_a_sweep_is_the_picture_of_one_run() {
     std::fs::write(lab.path("five.toml"), five).expect("writable");
     let stderr = lab.run(&["demo", "five.toml"]).exits(2).stderr();
     assert!(
-        stderr.contains("4 points, and the sweep has 5") && stderr.contains("congestlab plot"),
+        stderr.contains("4 points, and the sweep has 5") && stderr.contains("congestlab export figure"),
         "{stderr}"
     );
 }

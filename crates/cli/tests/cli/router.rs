@@ -5,12 +5,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::apply::Watch;
-use crate::doctor::{Room, skip};
+use crate::machine::{Room, skip};
 use crate::{Finished, Lab, SCENARIO};
 
 /// A namespace with the interfaces `left` and `right`; or the reason why there is none.
 pub(crate) fn room(test: &str) -> Option<Room> {
-    let report = Lab::new(SCENARIO).run(&["doctor", "--json"]).exits(0).json();
+    let report = Lab::new(SCENARIO).run(&["check", "machine", "--json"]).exits(0).json();
     if report["able"]["router"] != true {
         skip(test, "no router here");
         return None;

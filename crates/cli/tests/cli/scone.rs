@@ -1,4 +1,4 @@
-//! `congestlab scone test` over the loopback interface, where nobody advises: what it says, as a table and as JSON, and its status.
+//! `congestlab check scone` over the loopback interface, where nobody advises: what it says, as a table and as JSON, and its status.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -17,7 +17,7 @@ impl Drop for Far {
 
 fn far(lab: &Lab, address: &str) -> Far {
     let mut child = lab
-        .command(&["scone", "test", "--listen", address])
+        .command(&["check", "scone", "--listen", address])
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary of this package runs");
@@ -33,7 +33,7 @@ fn a_path_without_an_element_is_told_from_one_that_breaks_rules() {
     let lab = Lab::new(SCENARIO);
     let far = far(&lab, "127.0.0.1:0");
     let test = |words: &[&str]| {
-        let words = [&["scone", "test", &far.1, "--wait", "5 s"], words].concat();
+        let words = [&["check", "scone", &far.1, "--wait", "5 s"], words].concat();
         lab.run(&words).exits(3)
     };
     let finished = test(&["--flows", "2"]);
@@ -56,19 +56,19 @@ fn a_path_without_an_element_is_told_from_one_that_breaks_rules() {
 fn wrong_arguments_are_refused_and_nobody_is_waited_for() {
     let lab = Lab::new(SCENARIO);
     for (words, code, says) in [
-        (&["scone", "test"][..], 2, "<ADDRESS>"),
-        (&["scone", "test", "here"], 2, "here"),
-        (&["scone", "test", "127.0.0.1:9", "--flows", "0"], 2, "--flows"),
-        (&["scone", "test", "127.0.0.1:9", "--wait", "0 s"], 2, "1 ms to 60 s"),
-        (&["scone", "test", "127.0.0.1:9", "--tell", "true", "--codes", "127"], 2, "0..=126"),
-        (&["scone", "test", "127.0.0.1:9", "--listen-in", "no-such-namespace"], 1, "no-such-namespace"),
-        (&["scone", "test", "--listen", "192.0.2.1:9"], 1, "192.0.2.1:9"),
+        (&["check", "scone"][..], 2, "<ADDRESS>"),
+        (&["check", "scone", "here"], 2, "here"),
+        (&["check", "scone", "127.0.0.1:9", "--flows", "0"], 2, "--flows"),
+        (&["check", "scone", "127.0.0.1:9", "--wait", "0 s"], 2, "1 ms to 60 s"),
+        (&["check", "scone", "127.0.0.1:9", "--tell", "true", "--codes", "127"], 2, "0..=126"),
+        (&["check", "scone", "127.0.0.1:9", "--listen-in", "no-such-namespace"], 1, "no-such-namespace"),
+        (&["check", "scone", "--listen", "192.0.2.1:9"], 1, "192.0.2.1:9"),
     ] {
         let error = lab.run(words).exits(code).stderr();
         assert!(error.contains(says), "{words:?}: {error}");
     }
     let far = far(&lab, "127.0.0.1:0");
-    let words = ["scone", "test", &far.1, "--tell", "echo no {rate} >&2; false", "--codes", "0"];
+    let words = ["check", "scone", &far.1, "--tell", "echo no {rate} >&2; false", "--codes", "0"];
     let error = lab.run(&words).exits(1).stderr();
     assert!(error.contains("no 100000 bit/s"), "{error}");
 }

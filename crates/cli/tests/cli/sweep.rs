@@ -463,15 +463,15 @@ fn a_table_of_another_sweep_is_left_out() {
     sweep(&rates("5 Mbit/s,10 Mbit/s"), &[]).exits(0);
     // A part of another one is no whole.
     sweep(&rates("6 Mbit/s,7 Mbit/s,8 Mbit/s"), &["--shard", "1/3"]).exits(0);
-    for command in ["plot", "report"] {
-        let stderr = lab.run(&[command, "kept"]).exits(2).stderr();
-        assert!(stderr.contains("is not complete"), "{command}: {stderr}");
+    for command in [&["export", "figure"][..], &["report"]] {
+        let stderr = lab.run(&[command, &["kept"]].concat()).exits(2).stderr();
+        assert!(stderr.contains("is not complete"), "{command:?}: {stderr}");
     }
     // What ran before is kept.
     let again = lab.run(&["sweep", "scenario.toml", "--out", "kept", "--grid", &rates("5 Mbit/s,10 Mbit/s")]);
     let stderr = again.exits(0).stderr();
     assert!(stderr.contains("0 run in") && stderr.contains("2 kept from before"), "{stderr}");
-    lab.run(&["plot", "kept"]).exits(0);
+    lab.run(&["export", "figure", "kept"]).exits(0);
 }
 
 #[test]

@@ -169,7 +169,7 @@ class Run:
         """Draws what the run shows over time, in the project's style. Returns matplotlib's axes.
 
         `y` is one series, such as `queue_packets`, which gives one `Axes`; without it an array of `Axes`, one for each of
-        arrival rate, queueing delay and utilisation. `kind` as in `congestlab plot` (docs/figures.md). `ax` draws into axes
+        arrival rate, queueing delay and utilisation. `kind` as in `congestlab export figure` (docs/figures.md). `ax` draws into axes
         that are there, for one quantity.
         """
         return plot(self, y=y, kind=kind, ax=ax)

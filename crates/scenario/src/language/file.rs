@@ -41,7 +41,7 @@ record! {
         claims: Vec<At<Claim>>,
         /// Differences between simulation and real TCP that `congestlab compare` lets pass, with their reasons.
         tolerances: Vec<At<Allowed>>,
-        /// Picture of the results: what `congestlab plot` and papers draw.
+        /// Picture of the results: what `congestlab export figure` and papers draw.
         figure: Shown,
     }
 }

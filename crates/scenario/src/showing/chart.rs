@@ -1,6 +1,6 @@
 //! What a run or a sweep shows: quantities over time, over an axis of a sweep, as distributions. Numbers, not pictures.
 //!
-//! `congestlab plot` draws it, and `[figure]` and the figures of papers come to the same [`Picture`]. Means are over what
+//! `congestlab export figure` draws it, and `[figure]` and the figures of papers come to the same [`Picture`]. Means are over what
 //! one point measured and then over seeds, with the 95 % interval of Student's t; nothing is fitted or smoothed.
 
 mod data;

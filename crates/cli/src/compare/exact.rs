@@ -1,12 +1,12 @@
-//! `congestlab diff`: in what two runs differ.
+//! `congestlab compare --exact`: differences of two runs of the simulator.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use congestlab_scenario::diff::{self, Differences, Parting};
 use congestlab_scenario::store;
 use serde_json::Value;
 
-use crate::args::DiffArguments;
 use crate::failure::{Failure, Message};
 use crate::folder;
 use crate::output::{Screen, print};
@@ -17,19 +17,26 @@ use crate::version::VERSION;
 /// Metrics that are shown without --all.
 const METRICS_SHOWN_MAX: usize = 20;
 
-pub(crate) fn diff(arguments: &DiffArguments, screen: &Screen) -> Result<(), Failure> {
-    let runs = [folder::open_run(&arguments.one, screen)?, folder::open_run(&arguments.other, screen)?];
+/// Prints the differences of two runs in folders. Metrics may differ by a share of their value.
+///
+/// # Errors
+///
+/// If a folder is no run. With `must_be_equal` also if the runs differ.
+pub(crate) fn exact(
+    paths: [&Path; 2],
+    tolerance: f64,
+    all: bool,
+    must_be_equal: bool,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let runs = [folder::open_run(paths[0], screen)?, folder::open_run(paths[1], screen)?];
     let stop = signals::stop_flag_for_good(screen)?;
-    let differences = diff::diff([&runs[0], &runs[1]], arguments.tolerance, VERSION, &stop)
+    let differences = diff::diff([&runs[0], &runs[1]], tolerance, VERSION, &stop)
         .map_err(Failure::folder)?
         .ok_or_else(|| Failure::Interrupted("interrupted before the runs parted".into()))?;
-    let names = [&arguments.one, &arguments.other].map(|path| path.display().to_string());
-    print(&if screen.json {
-        store::pretty(&differences)
-    } else {
-        tell(&differences, &names, arguments.all)
-    })?;
-    if arguments.check && !differences.equal {
+    let names = paths.map(|path| path.display().to_string());
+    print(&if screen.json { store::pretty(&differences) } else { tell(&differences, &names, all) })?;
+    if must_be_equal && !differences.equal {
         return Err(Failure::Claim(Message::new(format!("{} and {} differ", names[0], names[1]), "")));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `congestlab plot`: pictures for a publication, held by what is in their files.
+//! `congestlab export figure`: pictures for a publication, held by what is in their files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ fn data<'a>(svg: &'a str, kind: &str) -> Vec<&'a str> {
 #[test]
 fn a_run_is_drawn_over_time_with_units_and_without_a_title() {
     let (lab, run) = with_run(SCENARIO, &[]);
-    let out = lab.run(&["plot", &run, "-o", "a.svg"]).exits(0).stdout();
+    let out = lab.run(&["export", "figure", &run, "-o", "a.svg"]).exits(0).stdout();
     assert_eq!(out, "a.svg\n");
     let svg = svg(&lab, "a.svg");
     let texts = texts(&svg);
@@ -68,8 +68,19 @@ fn a_run_is_drawn_over_time_with_units_and_without_a_title() {
 fn png_and_pdf_have_the_size_that_was_asked_for_and_the_same_bytes_twice() {
     let (lab, run) = with_run(SCENARIO, &[]);
     let draw = |name: &str| {
-        let arguments =
-            ["plot", &run, "-o", name, "--width", "7in", "--dpi", "200", "--format", "svg,png,pdf"];
+        let arguments = [
+            "export",
+            "figure",
+            &run,
+            "-o",
+            name,
+            "--width",
+            "7in",
+            "--dpi",
+            "200",
+            "--format",
+            "svg,png,pdf",
+        ];
         lab.run(&arguments).exits(0);
     };
     draw("a.svg");
@@ -117,7 +128,7 @@ path = ["bottleneck"]
 #[test]
 fn a_distribution_is_of_flows_and_its_share_ends_at_one() {
     let (lab, run) = with_run(SIZES, &[]);
-    lab.run(&["plot", &run, "--kind", "cdf", "-o", "a.svg", "--csv", "--mplstyle"]).exits(0);
+    lab.run(&["export", "figure", &run, "--kind", "cdf", "-o", "a.svg", "--csv", "--mplstyle"]).exits(0);
     let drawn = svg(&lab, "a.svg");
     let shown = texts(&drawn);
     assert!(shown.iter().any(|text| text.starts_with("flow completion time (")), "{shown:?}");
@@ -136,8 +147,18 @@ fn runs_over_their_labels_have_markers_at_what_was_measured() {
         .exits(0);
     let folder = fs::read_dir(lab.path("more")).expect("a folder").flatten().next().expect("a run");
     let other = format!("more/{}", folder.file_name().to_string_lossy());
-    let arguments =
-        ["plot", &one, &other, "--kind", "line", "--y", "links.bottleneck.utilization", "-o", "a.svg"];
+    let arguments = [
+        "export",
+        "figure",
+        &one,
+        &other,
+        "--kind",
+        "line",
+        "--y",
+        "links.bottleneck.utilization",
+        "-o",
+        "a.svg",
+    ];
     lab.run(&arguments).exits(0);
     let svg = svg(&lab, "a.svg");
     let markers = data(&svg, "marker");
@@ -158,7 +179,7 @@ fn a_legend_names_what_runs_differ_in() {
     let runs: Vec<String> =
         folders.map(|run| format!("more/{}", run.file_name().to_string_lossy())).collect();
     let y = ["--kind", "time", "--y", "queue_packets", "-o", "a.svg"];
-    let arguments: Vec<&str> = [&["plot", &runs[0], &runs[1]][..], &y].concat();
+    let arguments: Vec<&str> = [&["export", "figure", &runs[0], &runs[1]][..], &y].concat();
     lab.run(&arguments).exits(0);
     let svg = svg(&lab, "a.svg");
     for name in ["as written, bottleneck, xcp", "queue = 20 packets, bottleneck, xcp"] {
@@ -171,20 +192,20 @@ fn wrong_words_list_the_right_ones_and_write_nothing() {
     let (lab, run) = with_run(SCENARIO, &[]);
     let before = lab.files();
     for (arguments, says) in [
-        (vec!["plot", &run, "--kind", "pie"], "time, line, cdf, fct, fairness, delay"),
-        (vec!["plot", &run, "--format", "gif"], "svg, png, pdf"),
-        (vec!["plot", &run, "-o", "a.gif"], ".svg, .png or .pdf"),
-        (vec!["plot", &run, "--width", "30in"], "3.3in, 7in"),
-        (vec!["plot", &run, "--dpi", "5"], "from 30 to 1200"),
-        (vec!["plot", &run, "--y", "recieved_bps"], "received_bps"),
-        (vec!["plot", &run, "--kind", "cdf", "--y", "goodput"], "goodput_bps"),
-        (vec!["plot", &run, "--kind", "line", "--by", "laws"], "law, element, label"),
-        (vec!["plot", &run, "--by", "nosuch"], "law, element, label"),
-        (vec!["plot", &run, "--kind", "line", "--x", "flows.ftp.count"], "run"),
-        (vec!["plot", &run, "--kind", "line", "--y", "links.botleneck.drops"], "bottleneck"),
-        (vec!["plot", "nowhere"], "no folder nowhere"),
-        (vec!["plot", "runs"], "runs"),
-        (vec!["plot"], "SWEEP|RUN"),
+        (vec!["export", "figure", &run, "--kind", "pie"], "time, line, cdf, fct, fairness, delay"),
+        (vec!["export", "figure", &run, "--format", "gif"], "svg, png, pdf"),
+        (vec!["export", "figure", &run, "-o", "a.gif"], ".svg, .png or .pdf"),
+        (vec!["export", "figure", &run, "--width", "30in"], "3.3in, 7in"),
+        (vec!["export", "figure", &run, "--dpi", "5"], "from 30 to 1200"),
+        (vec!["export", "figure", &run, "--y", "recieved_bps"], "received_bps"),
+        (vec!["export", "figure", &run, "--kind", "cdf", "--y", "goodput"], "goodput_bps"),
+        (vec!["export", "figure", &run, "--kind", "line", "--by", "laws"], "law, element, label"),
+        (vec!["export", "figure", &run, "--by", "nosuch"], "law, element, label"),
+        (vec!["export", "figure", &run, "--kind", "line", "--x", "flows.ftp.count"], "run"),
+        (vec!["export", "figure", &run, "--kind", "line", "--y", "links.botleneck.drops"], "bottleneck"),
+        (vec!["export", "figure", "nowhere"], "no folder nowhere"),
+        (vec!["export", "figure", "runs"], "runs"),
+        (vec!["export", "figure"], "SWEEP|RUN"),
     ] {
         let finished = lab.run(&arguments).exits(2);
         assert!(finished.stderr().contains(says), "{arguments:?}: {}", finished.stderr());
@@ -198,11 +219,11 @@ fn a_scenario_says_in_figure_how_it_is_drawn() {
     let figure = "\n[figure]\nkind = \"time\"\ny = \"cwnd_packets\"\nwidth = \"7in\"\n";
     let (lab, run) = with_run(&format!("{SCENARIO}{figure}"), &[]);
     lab.run(&["check", "scenario.toml"]).exits(0);
-    lab.run(&["plot", &run, "-o", "a.svg"]).exits(0);
+    lab.run(&["export", "figure", &run, "-o", "a.svg"]).exits(0);
     let drawn = svg(&lab, "a.svg");
     assert_eq!(attribute(&drawn, "width"), "7in");
     assert!(texts(&drawn).contains(&"cwnd (packets)") && !drawn.contains("utilisation"), "{drawn}");
-    lab.run(&["plot", &run, "-o", "b.svg", "--width", "3.3in"]).exits(0);
+    lab.run(&["export", "figure", &run, "-o", "b.svg", "--width", "3.3in"]).exits(0);
     assert_eq!(attribute(&svg(&lab, "b.svg"), "width"), "3.3in", "options win");
 }
 
@@ -270,7 +291,7 @@ fn a_sweep_is_drawn_with_markers_at_its_points_and_named_intervals() {
     let lab = Lab::new(SCENARIO);
     let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s", "--grid", "flows.ftp.law=xcp,cubic"];
     lab.run(&[&["sweep", "scenario.toml", "--seeds", "3", "--out", "kept"][..], &grid].concat()).exits(0);
-    lab.run(&["plot", "kept", "-o", "a.svg", "--csv"]).exits(0);
+    lab.run(&["export", "figure", "kept", "-o", "a.svg", "--csv"]).exits(0);
     let picture = svg(&lab, "a.svg");
     let words = texts(&picture).join("\n");
     assert!(words.contains("mean and 95 % confidence interval, n = 3 seeds"), "{words}");
@@ -283,13 +304,13 @@ fn a_sweep_is_drawn_with_markers_at_its_points_and_named_intervals() {
     assert_eq!(drawn.len(), 2, "{csv}");
     assert!(drawn.iter().all(|line| line.ends_with(",3")), "{csv}");
     for kind in ["cdf", "fairness", "delay"] {
-        lab.run(&["plot", "kept", "--kind", kind, "-o", "b.svg"]).exits(0);
+        lab.run(&["export", "figure", "kept", "--kind", kind, "-o", "b.svg"]).exits(0);
         assert!(!texts(&svg(&lab, "b.svg")).is_empty(), "{kind}");
     }
     for (arguments, says) in [
-        (vec!["plot", "kept", "--y", "goodput"], "goodput_bps"),
-        (vec!["plot", "kept", "--x", "links.bottleneck.delay"], "links.bottleneck.rate"),
-        (vec!["plot", "kept", "kept"], "one is drawn at a time"),
+        (vec!["export", "figure", "kept", "--y", "goodput"], "goodput_bps"),
+        (vec!["export", "figure", "kept", "--x", "links.bottleneck.delay"], "links.bottleneck.rate"),
+        (vec!["export", "figure", "kept", "kept"], "one is drawn at a time"),
     ] {
         let stderr = lab.run(&arguments).exits(2).stderr();
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
@@ -303,7 +324,7 @@ fn a_line_has_the_law_of_its_own_flows() {
     let lab = Lab::new(&format!("{SCENARIO}{noise}"));
     let grid = ["--grid", "flows.ftp.law=xcp,cubic", "--grid", "links.bottleneck.delay=5 ms,9 ms"];
     lab.run(&[&["sweep", "scenario.toml", "--out", "kept"][..], &grid].concat()).exits(0);
-    lab.run(&["plot", "kept", "--x", "links.bottleneck.delay", "-o", "a.svg", "--csv"]).exits(0);
+    lab.run(&["export", "figure", "kept", "--x", "links.bottleneck.delay", "-o", "a.svg", "--csv"]).exits(0);
     let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
     let law_of = |start: &str| -> Vec<String> {
         let lines = csv.lines().filter(|line| line.contains(start));
@@ -323,7 +344,7 @@ fn a_line_has_the_law_of_its_own_link() {
     let grid = ["--grid", "links.bottleneck.law=none,xcp", "--grid", "links.bottleneck.delay=5 ms,9 ms"];
     lab.run(&[&["sweep", "scenario.toml", "--out", "kept"][..], &grid].concat()).exits(0);
     let arguments = ["--x", "links.bottleneck.delay", "--y", "utilization", "-o", "a.svg", "--csv"];
-    lab.run(&[&["plot", "kept"][..], &arguments].concat()).exits(0);
+    lab.run(&[&["export", "figure", "kept"][..], &arguments].concat()).exits(0);
     let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
     for (line, law) in [
         ("access, bottleneck: none", "pxcp"),
@@ -339,8 +360,20 @@ fn a_line_has_the_law_of_its_own_link() {
 
 /// The numbers that a picture of `kept` has of a quantity, by place and line.
 fn drawn(lab: &Lab, y: &str) -> Vec<f64> {
-    lab.run(&["plot", "kept", "--y", y, "--x", "links.bottleneck.rate", "-o", "a.svg", "--csv", "--quiet"])
-        .exits(0);
+    lab.run(&[
+        "export",
+        "figure",
+        "kept",
+        "--y",
+        y,
+        "--x",
+        "links.bottleneck.rate",
+        "-o",
+        "a.svg",
+        "--csv",
+        "--quiet",
+    ])
+    .exits(0);
     let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
     let y = |line: &str| line.rsplit(',').nth(3).expect("nine columns").parse().expect("a number");
     csv.lines().skip(1).map(y).collect()
@@ -402,14 +435,14 @@ fn a_metric_is_drawn_as_it_is_read() {
         ("goodput", "goodput_bps"),
         ("jain(flows.ftp)", "names no value of flows"),
     ] {
-        let stderr = lab.run(&["plot", "kept", "--y", y]).exits(2).stderr();
+        let stderr = lab.run(&["export", "figure", "kept", "--y", y]).exits(2).stderr();
         assert!(stderr.contains(says), "{y}: {stderr}");
     }
     // In [figure] it is asked while the sweep runs, series too.
     for y in ["links.bottleneck.queue_packets at 1 s", "p99(flows.ftp.goodput_bps)"] {
         fs::write(lab.path("own.toml"), format!("{SCENARIO}\n[figure]\ny = \"{y}\"\n")).expect("writable");
         lab.run(&[&["sweep", "own.toml", "--out", "own", "--quiet"][..], &grid].concat()).exits(0);
-        lab.run(&["plot", "own", "-o", "own.svg"]).exits(0);
+        lab.run(&["export", "figure", "own", "-o", "own.svg"]).exits(0);
     }
     fs::write(lab.path("own.toml"), format!("{SCENARIO}\n[figure]\ny = \"links.nope.utilization\"\n"))
         .expect("writable");
@@ -425,7 +458,8 @@ fn an_interval_is_of_runs_that_differ_in_their_seed() {
         ["--grid", "run.seed=1,1,2,2", "--grid", "links.bottleneck.rate=5 Mbit/s,5000 kbit/s,10 Mbit/s"];
     lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
     let csv = |arguments: &[&str]| {
-        lab.run(&[&["plot", "kept", "-o", "a.svg", "--csv", "--quiet"], arguments].concat()).exits(0);
+        lab.run(&[&["export", "figure", "kept", "-o", "a.svg", "--csv", "--quiet"], arguments].concat())
+            .exits(0);
         fs::read_to_string(lab.path("a.csv")).expect("it was asked for")
     };
     let text = csv(&["--y", "goodput_bps"]);
@@ -437,15 +471,36 @@ fn an_interval_is_of_runs_that_differ_in_their_seed() {
     let grid = ["--grid", "flows.ftp.law=xcp,cubic", "--grid", "links.bottleneck.rate=5 Mbit/s,10 Mbit/s"];
     lab.run(&[&["sweep", "scenario.toml", "--seeds", "2", "--out", "laws", "--quiet"][..], &grid].concat())
         .exits(0);
-    lab.run(&["plot", "laws", "--by", "element", "--y", "links.bottleneck.utilization", "-o", "a.svg"])
-        .exits(0);
+    lab.run(&[
+        "export",
+        "figure",
+        "laws",
+        "--by",
+        "element",
+        "--y",
+        "links.bottleneck.utilization",
+        "-o",
+        "a.svg",
+    ])
+    .exits(0);
     let picture = svg(&lab, "a.svg");
     let words = texts(&picture).join("\n");
     assert!(
         words.contains("n = 4 runs that differ in flows.ftp.law") && !words.contains("confidence"),
         "{words}"
     );
-    lab.run(&["plot", "laws", "--by", "law", "--y", "links.bottleneck.utilization", "-o", "a.svg"]).exits(0);
+    lab.run(&[
+        "export",
+        "figure",
+        "laws",
+        "--by",
+        "law",
+        "--y",
+        "links.bottleneck.utilization",
+        "-o",
+        "a.svg",
+    ])
+    .exits(0);
     assert!(texts(&svg(&lab, "a.svg")).join("\n").contains("n = 2 seeds"));
 }
 
@@ -459,7 +514,7 @@ fn lines_of_ones_own_and_zipped_settings_say_what_differs() {
          \"flows.ftp.law\" = [\"xcp\", \"cubic\"]\n{figure}"
     ));
     lab.run(&["sweep", "scenario.toml", "--out", "kept", "--quiet"]).exits(0);
-    lab.run(&["plot", "kept", "-o", "a.svg", "--csv", "--quiet"]).exits(0);
+    lab.run(&["export", "figure", "kept", "-o", "a.svg", "--csv", "--quiet"]).exits(0);
     let words = texts(&svg(&lab, "a.svg")).join("\n");
     assert!(words.contains("n = 2 runs that differ in flows.ftp.law"), "{words}");
     let text = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
@@ -469,8 +524,18 @@ fn lines_of_ones_own_and_zipped_settings_say_what_differs() {
                \"links.bottleneck.delay\" = [\"10 ms\", \"20 ms\"]\n";
     fs::write(lab.path("zip.toml"), format!("{SCENARIO}\n{zip}")).expect("writable");
     lab.run(&["sweep", "zip.toml", "--out", "zip", "--quiet"]).exits(0);
-    lab.run(&["plot", "zip", "--y", "links.bottleneck.utilization", "-o", "z.svg", "--csv", "--quiet"])
-        .exits(0);
+    lab.run(&[
+        "export",
+        "figure",
+        "zip",
+        "--y",
+        "links.bottleneck.utilization",
+        "-o",
+        "z.svg",
+        "--csv",
+        "--quiet",
+    ])
+    .exits(0);
     let text = fs::read_to_string(lab.path("z.csv")).expect("it was asked for");
     let lines: BTreeSet<&str> = text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
     assert_eq!((text.lines().count(), lines.len()), (3, 1), "{text}");

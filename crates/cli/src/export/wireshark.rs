@@ -1,4 +1,4 @@
-//! `congestlab wireshark`: installs the dissector that is inside this command where Wireshark looks for it.
+//! `congestlab export wireshark`: installs the dissector that is inside this command where Wireshark looks for it.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! `congestlab doctor`: information for everybody, and what it may not change.
+//! `congestlab check machine`: information for everybody, and what it may not change.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +27,7 @@ pub(crate) fn skip(test: &str, reason: &str) {
 #[test]
 fn every_part_has_a_verdict_and_every_question_an_answer() {
     let lab = Lab::new(SCENARIO);
-    let report = lab.run(&["doctor", "--json"]).exits(0).json();
+    let report = lab.run(&["check", "machine", "--json"]).exits(0).json();
     for part in PARTS {
         let able = report["able"][part].as_bool().unwrap_or_else(|| panic!("no verdict on {part}"));
         let checks = report["checks"].as_array().expect("checks");
@@ -42,7 +42,7 @@ fn every_part_has_a_verdict_and_every_question_an_answer() {
     assert_eq!(check(&report, "btf")["mark"] == "yes", has_types);
     assert_eq!(check(&report, "privilege")["mark"] == "yes", report["able"]["link"] == true);
 
-    let text = lab.run(&["doctor"]).exits(0).stdout();
+    let text = lab.run(&["check", "machine"]).exits(0).stdout();
     for part in [
         "host  ",
         "router  ",
@@ -67,10 +67,10 @@ fn what_is_missing_is_named_with_the_way_to_get_it() {
         let mut command = lab.command(arguments);
         Finished(command.env("PATH", "/nowhere").output().expect("the binary of this package runs")).exits(0)
     };
-    let report = run(&["doctor", "--json"]).json();
+    let report = run(&["check", "machine", "--json"]).json();
     let curl = check(&report, "curl");
     assert_eq!((&curl["mark"], &curl["help"]), (&"no".into(), &"apt-get install curl".into()));
-    let text = run(&["doctor"]).stdout();
+    let text = run(&["check", "machine"]).stdout();
     let (_, after) = text.split_once("\n  NO   curl\n").unwrap_or_else(|| panic!("curl is there:\n{text}"));
     assert!(after.lines().nth(1).is_some_and(|line| line.contains("get it  apt-get install curl")), "{text}");
 }
@@ -90,7 +90,7 @@ fn somebody_without_privilege_learns_what_that_takes() {
     if !is_root() || Command::new("setpriv").arg("--version").output().is_err() {
         return skip(TEST, "not root, or no setpriv");
     }
-    let report = run(&["doctor", "--json"]).exits(0).json();
+    let report = run(&["check", "machine", "--json"]).exits(0).json();
     for part in PARTS {
         assert_eq!(report["able"][part], false, "{report}");
     }
@@ -102,9 +102,9 @@ fn somebody_without_privilege_learns_what_that_takes() {
         assert_ne!(check(&report, name)["mark"], "unknown", "{name}");
     }
     assert_eq!(check(&report, "namespaces")["mark"], "unknown");
-    let text = run(&["doctor"]).exits(0).stdout();
+    let text = run(&["check", "machine"]).exits(0).stdout();
     assert!(text.contains("live lab         no, it lacks privilege\n"), "{text}");
-    let finished = run(&["doctor", "--clean"]).exits(4);
+    let finished = run(&["check", "machine", "--clean"]).exits(4);
     assert!(finished.stderr().contains("run as root"), "{}", finished.stderr());
 }
 
@@ -112,7 +112,8 @@ fn somebody_without_privilege_learns_what_that_takes() {
 fn a_look_leaves_nothing() {
     const TEST: &str = "a_look_leaves_nothing";
     let lab = Lab::new(SCENARIO);
-    let script = format!("{} doctor -q > report && ip -o link && ls", env!("CARGO_BIN_EXE_congestlab"));
+    let script =
+        format!("{} check machine -q > report && ip -o link && ls", env!("CARGO_BIN_EXE_congestlab"));
     let inside = Command::new("unshare").args(["-n", "sh", "-c", &script]).current_dir(lab.path("")).output();
     match inside {
         Ok(output) if output.status.success() => {
@@ -159,14 +160,14 @@ fn what_a_dead_lab_left_is_told_and_cleaned_on_demand() {
     fs::write(dead.folder.join("supervisor.log"), "").expect("root");
 
     let lab = Lab::new(SCENARIO);
-    let report = lab.run(&["doctor", "--json"]).exits(0).json();
+    let report = lab.run(&["check", "machine", "--json"]).exits(0).json();
     // Another lab that starts in this moment cleans it, too.
     if dead.folder.exists() {
         let leftovers = report["leftovers"].as_array().expect("a list");
         assert!(leftovers.contains(&Value::from(dead.id.as_str())), "{report}");
         assert_eq!(check(&report, "leftovers")["mark"], "doubt");
     }
-    let report = lab.run(&["doctor", "--clean", "--json"]).exits(0).json();
+    let report = lab.run(&["check", "machine", "--clean", "--json"]).exits(0).json();
     assert!(report["cleaned"].is_array(), "{report}");
     assert!(!dead.folder.exists(), "the journal is still there");
     assert!(!Path::new("/run/netns").join(&namespace).exists(), "the namespace is still there");
@@ -185,7 +186,7 @@ impl Drop for Room {
 fn a_router_that_somebody_left_attached_is_named_with_its_place() {
     const TEST: &str = "a_router_that_somebody_left_attached_is_named_with_its_place";
     let lab = Lab::new(SCENARIO);
-    let report = lab.run(&["doctor", "--json"]).exits(0).json();
+    let report = lab.run(&["check", "machine", "--json"]).exits(0).json();
     if report["able"]["router"] != true {
         return skip(TEST, "no router here");
     }
@@ -207,11 +208,11 @@ fn a_router_that_somebody_left_attached_is_named_with_its_place() {
         let found = check(report, "standing")["found"].as_str().unwrap_or_default().to_owned();
         found.split(", ").any(|thing| thing == said)
     };
-    let report = lab.run(&["doctor", "--json"]).exits(0).json();
+    let report = lab.run(&["check", "machine", "--json"]).exits(0).json();
     assert!(names(&report), "{report}");
     let thing = serde_json::json!({ "namespace": name, "kind": "router", "interface": "left", "law": "xcp" });
     assert!(report["standing"].as_array().is_some_and(|list| list.contains(&thing)), "{report}");
     assert_eq!(check(&report, "standing")["mark"], "doubt");
     drop(room);
-    assert!(!names(&lab.run(&["doctor", "--json"]).exits(0).json()));
+    assert!(!names(&lab.run(&["check", "machine", "--json"]).exits(0).json()));
 }

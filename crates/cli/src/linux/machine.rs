@@ -1,4 +1,4 @@
-//! `congestlab doctor`: what this machine can do, and how to get what is missing.
+//! `congestlab check machine`: what this machine can do, and how to get what is missing.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use congestlab_linux::supervisor;
 use congestlab_scenario::store;
 use serde_json::{Map, Value, json};
 
-use super::args::DoctorArguments;
+use super::args::MachineArguments;
 use crate::failure::Failure;
 use crate::output::{Screen, print};
 
-pub(crate) fn doctor(arguments: &DoctorArguments, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn machine(arguments: &MachineArguments, screen: &Screen) -> Result<(), Failure> {
     let cleaned = if arguments.clean { Some(supervisor::clean()?) } else { None };
     let report = doctor::examine();
     if screen.json {

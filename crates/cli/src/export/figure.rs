@@ -1,4 +1,4 @@
-//! `congestlab plot`: a sweep or runs on disk as a picture for a publication, and its numbers.
+//! `congestlab export figure`: a sweep or runs on disk as a picture for a publication, and its numbers.
 //!
 //! What is drawn is what `[figure]` of the scenario says, or the options, or what there is. Everything is read and drawn
 //! before the first file is written.
@@ -12,7 +12,7 @@ use congestlab_scenario::sweep::is_folder;
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
-use crate::args::{PlotArguments, PlotFormat};
+use crate::args::{FigureArguments, PlotFormat};
 use crate::failure::{Failure, Message};
 use crate::folder;
 use crate::output::{Screen, print, require_file, write_file};
@@ -27,7 +27,7 @@ const LINES_MAX: usize = 12;
 /// The style sheet for matplotlib.
 const STYLE: &str = "congestlab.mplstyle";
 
-pub(crate) fn plot(arguments: &PlotArguments, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn figure(arguments: &FigureArguments, screen: &Screen) -> Result<(), Failure> {
     let (picture, figure, name) = read(arguments, screen)?;
     let lines = picture.panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0);
     if lines > LINES_MAX {
@@ -79,7 +79,7 @@ pub(crate) fn plot(arguments: &PlotArguments, screen: &Screen) -> Result<(), Fai
 type Own = (Option<f64>, Option<u64>);
 
 /// The numbers, what `[figure]` says of their size, and what the picture is called.
-fn read(arguments: &PlotArguments, screen: &Screen) -> Result<(Picture, Own, String), Failure> {
+fn read(arguments: &FigureArguments, screen: &Screen) -> Result<(Picture, Own, String), Failure> {
     let first = arguments.folders.first().map(PathBuf::as_path).unwrap_or(Path::new("."));
     let name = {
         let path = first.canonicalize().unwrap_or_else(|_| first.to_owned());
@@ -139,7 +139,7 @@ fn has_axis(wish: &Wish) -> bool {
 }
 
 /// What the options ask for, over what `[figure]` does; `None`: neither does.
-fn wish(arguments: &PlotArguments, figure: Option<Shown<'_>>) -> Option<Wish> {
+fn wish(arguments: &FigureArguments, figure: Option<Shown<'_>>) -> Option<Wish> {
     let kind = arguments.kind;
     let asked = Wish { kind, x: arguments.x.clone(), y: arguments.y.clone(), by: arguments.by.clone() };
     let is_asked = [&asked.x, &asked.y, &asked.by].iter().any(|word| word.is_some()) || kind.is_some();
@@ -169,7 +169,7 @@ fn failure(error: ChartError) -> Failure {
 }
 
 /// The files that are wanted, and what each is.
-fn files(arguments: &PlotArguments, name: &str) -> Result<Vec<(PathBuf, PlotFormat)>, Failure> {
+fn files(arguments: &FigureArguments, name: &str) -> Result<Vec<(PathBuf, PlotFormat)>, Failure> {
     let kinds = [("svg", PlotFormat::Svg), ("png", PlotFormat::Png), ("pdf", PlotFormat::Pdf)];
     let mut formats = arguments.format.clone();
     formats.sort_unstable();
