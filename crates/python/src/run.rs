@@ -1,14 +1,18 @@
 //! What came of a run, in memory or on disk.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use congestlab_scenario::capture::{Capture, CaptureError};
 use congestlab_scenario::chart::{self, ChartError, Mark, Wish, looks};
 use congestlab_scenario::compare::{self, CompareError, QUANTITIES};
 use congestlab_scenario::diagnostic::Diagnostic;
+use congestlab_scenario::diff;
 use congestlab_scenario::explain::{ExplainError, Flow, explain};
 use congestlab_scenario::folder::{FolderError, RunFolder};
+use congestlab_scenario::qlog::{self, Schema};
 use congestlab_scenario::recording::Recording;
 use congestlab_scenario::report::{self, html};
 use congestlab_scenario::result::{Meta, RunResult};
@@ -17,8 +21,8 @@ use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::style::Dash;
 use congestlab_scenario::units::Time;
-use congestlab_scenario::{Measure, Scenario as Parsed, store};
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use congestlab_scenario::{Measure, Scenario as Parsed, export as formats, store};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -143,6 +147,19 @@ impl Run {
         }
     }
 
+    fn require_no_laws(&self, what: &str) -> PyResult<()> {
+        match &self.source {
+            Source::Memory(simulated) => simulated.origin.laws.require_none(what),
+            Source::Disk(..) => Ok(()),
+        }
+    }
+
+    /// The folder of the run, for what simulates it again by its file.
+    fn as_command(&self, py: Python<'_>, what: &str) -> PyResult<&RunFolder> {
+        self.require_no_laws(what)?;
+        self.folder(py)
+    }
+
     fn table(&self, place: usize, make: impl FnOnce(&Self) -> PyResult<Table>) -> PyResult<Table> {
         if let Some(table) = self.tables[place].get() {
             return Ok(table.clone());
@@ -192,9 +209,15 @@ impl Simulated {
     }
 }
 
+fn interrupted() -> PyErr {
+    PyKeyboardInterrupt::new_err("interrupted")
+}
+
 fn unreadable(error: FolderError) -> PyErr {
     match error {
-        FolderError::NoFolder(_) | FolderError::File(_) => pyo3::exceptions::PyFileNotFoundError::new_err(error.to_string()),
+        FolderError::NoFolder(_) | FolderError::File(_) => {
+            pyo3::exceptions::PyFileNotFoundError::new_err(error.to_string())
+        }
         FolderError::Unreadable { .. } => PyOSError::new_err(error.to_string()),
         other => PyValueError::new_err(other.to_string()),
     }
@@ -360,6 +383,73 @@ impl Run {
             CompareError::Different(_) => refused(error, "compare runs of one scenario"),
         })?;
         Ok(json!(compared).to_string())
+    }
+
+    /// The differences of two runs of the simulator, as JSON. Metrics may differ by `tolerance` of their value.
+    fn diff(&self, py: Python<'_>, other: &Self, tolerance: f64) -> PyResult<String> {
+        if !(0.0..=1.0).contains(&tolerance) {
+            return Err(refused(format!("tolerance is {tolerance}"), "allowed: 0 to 1, such as 0.01"));
+        }
+        let runs = [self.as_command(py, "differences")?, other.as_command(py, "differences")?];
+        let stop = AtomicBool::new(false);
+        let found = wait(py, &stop, || diff::diff(runs, tolerance, VERSION, &stop))?.map_err(unreadable)?;
+        Ok(json!(found.ok_or_else(interrupted)?).to_string())
+    }
+
+    /// The run in a format of other programs: `qlog` in a version of that, or `openmetrics`.
+    fn export(&self, py: Python<'_>, format: &str, schema: Option<&str>) -> PyResult<String> {
+        let schema = match (format, schema) {
+            ("openmetrics", None) => return Ok(formats::open_metrics(self.as_command(py, "an export")?)),
+            ("qlog", None | Some("0.3")) => Schema::V03,
+            ("qlog", Some("draft-14")) => Schema::Draft14,
+            ("qlog", Some(schema)) => {
+                return Err(refused(
+                    format!("there is no version {schema} of qlog"),
+                    "allowed: 0.3, draft-14",
+                ));
+            }
+            ("openmetrics", Some(_)) => {
+                return Err(refused("schema is a version of qlog", "leave it out"));
+            }
+            _ => return Err(refused(format!("there is no format `{format}`"), "allowed: qlog, openmetrics")),
+        };
+        let run = self.as_command(py, "an export")?;
+        let stop = AtomicBool::new(false);
+        let text = wait(py, &stop, || qlog::qlog(run, schema, VERSION, &stop))?.map_err(unreadable)?;
+        text.ok_or_else(interrupted)
+    }
+
+    /// Simulates again, and writes the packets of every link into a folder. Returns the paths of the files.
+    fn pcap(&self, py: Python<'_>, folder: PathBuf, snaplen: u16) -> PyResult<Vec<PathBuf>> {
+        if self.is_live() {
+            return Err(refused(
+                "the run is live: nobody saw each of its packets",
+                "capture a simulation of it",
+            ));
+        }
+        if let Source::Disk(folder, _) = &self.source {
+            folder.require_version(VERSION).map_err(unreadable)?;
+        }
+        self.require_no_laws("a capture")?;
+        let scenario = self.scenario();
+        let model = scenario.model(&Measure::default());
+        let stop = AtomicBool::new(false);
+        let failed = |error: CaptureError| {
+            let path = error.path.display();
+            PyOSError::new_err(format!("can not write {path}: {}", error.error))
+        };
+        let capture = Capture::create(&folder, scenario, VERSION, snaplen, &stop).map_err(failed)?;
+        let paths = capture.paths();
+        let engine = Engine::Window { threads: 1, divisor: 1 };
+        let finished = wait(py, &stop, || {
+            let outcome = sim::run_tapped(&model, engine, &stop, &mut |_| {}, Some(&capture));
+            (capture.finish(outcome.complete), outcome.complete)
+        })?;
+        match finished {
+            (Err(error), _) => Err(failed(error)),
+            (Ok(()), true) => Ok(paths),
+            (Ok(()), false) => Err(interrupted()),
+        }
     }
 
     /// The report, as one HTML file.

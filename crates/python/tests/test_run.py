@@ -183,6 +183,53 @@ def test_compare_judges(run):
         run.compare(run, tolerance={"speed": 1})
 
 
+def test_differences_exports_and_packets_are_the_commands(run, command, tmp_path):
+    other = cl.run(XCP, set={"links.bottleneck.rate": "8 Mbit/s"})
+    one, two = (each.save(tmp_path / name) for each, name in ((run, "one"), (other, "two")))
+    found = run.diff(other)
+    assert "links.bottleneck.rate" in [setting["path"] for setting in found["configuration"]]
+    assert not found["equal"] and found["first_packet"]["t_s"] > 0
+    assert run.diff(cl.run(XCP))["equal"] and run.diff(other, tolerance=1)["metrics"] == []
+    assert cl.load(one).diff(cl.load(two)) == found
+    assert run.export("openmetrics") == command("export", "openmetrics", one)
+    for schema in ("0.3", "draft-14"):
+        told = command("export", "qlog", one, "--schema", schema)
+        assert json.loads(run.export("qlog", schema=schema)) == json.loads(told)
+    text = run.export("qlog", tmp_path / "run.qlog")
+    assert (tmp_path / "run.qlog").read_text() == text
+    # The captures name the scenario.
+    file = tmp_path / "scenario.toml"
+    file.write_text(XCP)
+    command("run", file, "--pcap", tmp_path / "told", "--quiet", "--json")
+    paths = run.pcap(tmp_path / "own")
+    assert [path.name for path in paths] == ["bottleneck.pcapng", "bottleneck.reverse.pcapng"]
+    assert sorted(paths) == sorted((tmp_path / "own").iterdir())
+    for path in paths:
+        assert path.read_bytes() == (tmp_path / "told" / path.name).read_bytes()
+    again = cl.load(one).pcap(tmp_path / "again")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
+
+
+def test_what_cannot_be_exported_is_refused(run, tmp_path):
+    with pytest.raises(TypeError, match="with a run, not str"):
+        run.diff("a folder")
+    with pytest.raises(cl.Refused, match="0 to 1"):
+        run.diff(run, tolerance=2)
+    with pytest.raises(cl.Refused, match="no format `pdf`.*qlog, openmetrics"):
+        run.export("pdf")
+    with pytest.raises(cl.Refused, match="version of qlog"):
+        run.export("openmetrics", schema="0.3")
+    with pytest.raises(cl.Refused, match="0.3, draft-14"):
+        run.export("qlog", schema="1")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="can not write"):
+        run.pcap(tmp_path / "file")
+    for snaplen in (-1, 65536):
+        with pytest.raises(cl.Refused, match="snaplen"):
+            run.pcap(tmp_path / "own", snaplen=snaplen)
+    assert not (tmp_path / "own").exists()
+
+
 def test_the_report_is_shown_in_a_frame(run, tmp_path):
     import html
 

@@ -153,6 +153,47 @@ class Run:
         with refusals():
             return Comparison(json.loads(self._native.compare(other._native, list((tolerance or {}).items()))))
 
+    def diff(self, other: Run, *, tolerance: float = 0.0) -> dict[str, Any]:
+        """The differences of two runs of the simulator, as `congestlab compare --exact --json` prints them (docs/explain.md).
+
+        `configuration` has the settings that differ, `metrics` the numbers that differ by more than the share `tolerance`, 0 to 1;
+        `first_event` and `first_packet` say where the runs part. Both runs are simulated again for their packets. Raises `Refused`
+        for runs with laws in Python, which no folder has.
+        """
+        if not isinstance(other, Run):
+            raise TypeError(f"a run is compared with a run, not {type(other).__name__}")
+        with refusals():
+            found: dict[str, Any] = json.loads(self._native.diff(other._native, float(tolerance)))
+        return found
+
+    def export(
+        self, format: str, path: str | os.PathLike[str] | None = None, *, schema: str | None = None
+    ) -> str:
+        """The run as other programs read it; also written to `path`, if it is given (docs/results.md).
+
+        `format` is `"qlog"`, a trace for each flow, packet by packet, in JSON, or `"openmetrics"`, the numbers of the results.
+        `schema` is the version of qlog: `"0.3"` (default) or `"draft-14"`. Raises `Refused` for another format, and for runs with
+        laws in Python.
+        """
+        with refusals():
+            text = self._native.export(format, schema)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def pcap(self, folder: str | os.PathLike[str], /, *, snaplen: int = 0) -> list[Path]:
+        """Writes the packets of every link to `folder/<link>.pcapng`, for Wireshark and tshark (docs/traces.md).
+
+        The run is simulated again for them. All headers are kept, and `snaplen` bytes of each packet at least. Returns the
+        paths. Raises `Refused` for live runs and for runs with laws in Python, and `OSError` if a file cannot be written; no
+        file is left then.
+        """
+        bytes_kept = _whole("snaplen", snaplen)
+        if bytes_kept > 65535:
+            raise Refused(f"snaplen is {bytes_kept}", "allowed: 0 to 65535")
+        with refusals():
+            return [Path(path) for path in self._native.pcap(Path(folder), bytes_kept)]
+
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as HTML that needs nothing else (docs/report.md); also written to `path`, if it is given."""
         page = self._native.report()

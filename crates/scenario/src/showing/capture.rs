@@ -144,6 +144,11 @@ impl<'a> Capture<'a> {
         Ok(capture)
     }
 
+    /// Returns the paths that the files will have, in the order of links.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.links.iter().map(|link| link.lock().expect(CALM).path.clone()).collect()
+    }
+
     /// Completes the files and gives them their names; none is kept if the run is not complete.
     ///
     /// # Errors
